@@ -1,0 +1,1 @@
+"""fouriscope: Fourier ptychographic microscopy with plug-and-play priors, solved online."""
