@@ -1,1 +1,71 @@
-"""fouriscope: Fourier ptychographic microscopy with plug-and-play priors, solved online."""
+"""fouriscope: Fourier ptychographic microscopy with plug-and-play priors, solved online.
+
+Names are loaded when they are first used, so that ``import fouriscope`` stays fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Optics": "optics",
+    "LEDArray": "optics",
+    "Directions": "optics",
+    "GlassSlide": "optics",
+    "Pupil": "optics",
+    "Acquisition": "acquisition",
+    "open_frames": "acquisition",
+    "ForwardModel": "forward",
+    "check_adjoint": "forward",
+    "check_gradient": "forward",
+    "DataFidelity": "fidelity",
+    "Minibatch": "fidelity",
+    "Camera": "simulation",
+    "simulate": "simulation",
+    "Prior": "priors",
+    "NoPrior": "priors",
+    "Box": "priors",
+    "L1": "priors",
+    "TV": "priors",
+    "Solver": "solvers",
+    "PnP": "solvers",
+    "Result": "run",
+    "load_run": "run",
+    "resume": "run",
+    "reconstruct": "reconstruction",
+    "metrics": "",
+    "plots": "",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604  (the names are those of the table above)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fouriscope' has no attribute {name!r}")
+    home = _HOME[name]
+    if not home:
+        return import_module(f"fouriscope.{name}")
+    value = getattr(import_module(f"fouriscope.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+if TYPE_CHECKING:
+    from fouriscope import metrics, plots
+    from fouriscope.acquisition import Acquisition, open_frames
+    from fouriscope.fidelity import DataFidelity, Minibatch
+    from fouriscope.forward import ForwardModel, check_adjoint, check_gradient
+    from fouriscope.optics import Directions, GlassSlide, LEDArray, Optics, Pupil
+    from fouriscope.priors import L1, TV, Box, NoPrior, Prior
+    from fouriscope.reconstruction import reconstruct
+    from fouriscope.run import Result, load_run, resume
+    from fouriscope.simulation import Camera, simulate
+    from fouriscope.solvers import PnP, Solver

@@ -1,0 +1,32 @@
+"""d_j and its gradient: losses, the data fidelity, samplers."""
+
+from fouriscope.fidelity.data import DataFidelity, ValueAndGradient
+from fouriscope.fidelity.losses import AmplitudeLoss, IntensityLoss, Loss, PoissonLoss, as_loss
+from fouriscope.fidelity.samplers import (
+    AllLEDs,
+    EpochSampler,
+    FixedSubset,
+    Minibatch,
+    Sampler,
+    StratifiedSampler,
+    UniformSampler,
+    make_sampler,
+)
+
+__all__ = [
+    "AllLEDs",
+    "AmplitudeLoss",
+    "DataFidelity",
+    "EpochSampler",
+    "FixedSubset",
+    "IntensityLoss",
+    "Loss",
+    "Minibatch",
+    "PoissonLoss",
+    "Sampler",
+    "StratifiedSampler",
+    "UniformSampler",
+    "ValueAndGradient",
+    "as_loss",
+    "make_sampler",
+]

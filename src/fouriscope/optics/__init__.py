@@ -1,0 +1,26 @@
+"""The optics: objective, light source and pupil, compiled into the directions and grids of the forward model."""
+
+from __future__ import annotations
+
+from fouriscope.optics.geometry import Geometry, SupportBox, automatic_object_shape
+from fouriscope.optics.illumination import Directions, GlassSlide, Illumination, LEDArray
+from fouriscope.optics.objective import Optics
+from fouriscope.optics.pupil import Pupil
+from fouriscope.optics.report import OpticsReport, report_geometry
+from fouriscope.optics.zernike import noll_to_nm, zernike
+
+__all__ = [
+    "Directions",
+    "Geometry",
+    "GlassSlide",
+    "Illumination",
+    "LEDArray",
+    "Optics",
+    "OpticsReport",
+    "Pupil",
+    "SupportBox",
+    "automatic_object_shape",
+    "noll_to_nm",
+    "report_geometry",
+    "zernike",
+]

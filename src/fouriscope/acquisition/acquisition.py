@@ -1,0 +1,79 @@
+"""What was measured, and with what: the input of every reconstruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition.frames import ArrayFrames, Frames
+from fouriscope.errors import InvalidInputError
+from fouriscope.optics import Illumination, Optics, Pupil
+
+
+@dataclass(frozen=True, eq=False)
+class Acquisition:
+    """Frames, one for each LED in order, with the microscope that took them.
+
+    Intensities are in units of the empty bright field (1 = what an LED inside the pupil gives without a sample).
+
+    Parameters
+    ----------
+    optics, illumination
+        The microscope and its LEDs; frame i was lit by LED i.
+    frames
+        An array (frames, rows, columns) or anything with ``shape`` and ``frame(i)``.
+    pupil
+        Known aberrations, if any.
+    patch_center
+        (y, x) in metres of the frames' centre, from the optical axis.
+    weights
+        One weight ≥ 0 a frame: how much its misfit counts. 0 leaves a frame out.
+    mask
+        (rows, columns) or (frames, rows, columns): True where a pixel counts.
+    truth
+        The object, where it is known (simulations): only ever used to report the SNR.
+    """
+
+    optics: Optics
+    illumination: Illumination
+    frames: Frames
+    pupil: Pupil = field(default_factory=Pupil)
+    patch_center: tuple[float, float] = (0.0, 0.0)
+    weights: NDArray[Any] | None = None
+    mask: NDArray[Any] | None = None
+    truth: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.frames, np.ndarray):
+            object.__setattr__(self, "frames", ArrayFrames(self.frames))
+        count, lights = self.frames.shape[0], len(self.illumination)
+        if count != lights:
+            raise InvalidInputError(
+                f"one frame for each LED is needed: the illumination has {lights} LEDs, the stack {count} frames"
+            )
+
+    def __len__(self) -> int:
+        return self.frames.shape[0]
+
+    @property
+    def frame_shape(self) -> tuple[int, int]:
+        """(rows, columns) of a frame."""
+        return self.frames.shape[1:]
+
+    def check_frames(self) -> None:
+        """Read every frame once and raise for one that holds NaN or infinite values, or nothing at all."""
+        anything = False
+        for index in range(len(self)):
+            image = self.frames.frame(index)
+            bad = int(image.size - np.count_nonzero(np.isfinite(image)))
+            if bad:
+                raise InvalidInputError(
+                    f"frame {index} holds {bad} NaN or infinite pixels of {image.size}; "
+                    "mend the file, or leave the frame out with weight 0"
+                )
+            anything = anything or bool(np.any(image))
+        if not anything:
+            raise InvalidInputError("all frames are zero: nothing was measured, or the wrong file was read")

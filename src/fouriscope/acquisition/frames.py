@@ -1,0 +1,155 @@
+"""Frames on demand: the small protocol through which every measurement reaches the solver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import InvalidInputError
+
+
+@runtime_checkable
+class Frames(Protocol):
+    """A stack of intensity frames, of which one at a time is read.
+
+    Whoever implements these two members can feed fouriscope: a file, a camera, a database.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(frames, rows, columns)."""
+        ...
+
+    def frame(self, index: int) -> NDArray[Any]:
+        """Frame ``index`` as a real 2-D array; called in any order, any number of times."""
+        ...
+
+
+class ArrayFrames:
+    """Frames that are already in memory.
+
+    >>> ArrayFrames(np.ones((3, 4, 5), np.float32)).frame(2).shape
+    (4, 5)
+    """
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        array = np.asarray(array)
+        if array.ndim != 3 or array.dtype.kind not in "fiu":
+            raise InvalidInputError(
+                f"frames must be a real array of shape (frames, rows, columns), got {array.dtype} of shape {array.shape}"
+            )
+        self.array = array
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.array.shape  # type: ignore[return-value]
+
+    def frame(self, index: int) -> NDArray[Any]:
+        return self.array[index]
+
+
+class NpyFrames:
+    """Frames in a ``.npy`` file, read one by one (not mapped: a mapped file would count as memory of the process)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        if mapped.ndim != 3 or mapped.dtype.kind not in "fiu" or not mapped.flags.c_contiguous:
+            raise InvalidInputError(
+                f"{path}: a C-ordered real array of shape (frames, rows, columns) was expected, "
+                f"got {mapped.dtype} of shape {mapped.shape}"
+            )
+        self.shape: tuple[int, int, int] = mapped.shape
+        self.dtype = mapped.dtype
+        self._first_byte = mapped.offset
+        # A file cut short is found now, not in the middle of a run.
+        expected = self._first_byte + mapped.nbytes
+        if path.stat().st_size < expected:
+            raise InvalidInputError(f"{path}: {expected} bytes were expected, the file has {path.stat().st_size}")
+
+    def frame(self, index: int) -> NDArray[Any]:
+        pixels = self.shape[1] * self.shape[2]
+        with self.path.open("rb") as file:
+            file.seek(self._first_byte + index * pixels * self.dtype.itemsize)
+            return np.fromfile(file, self.dtype, pixels).reshape(self.shape[1:])
+
+
+class TiffFrames:
+    """Frames in a multi-page TIFF, one page a frame, read page by page."""
+
+    def __init__(self, path: Path) -> None:
+        import tifffile
+
+        self.path = path
+        try:
+            self._file = tifffile.TiffFile(path)
+            page = self._file.pages[0]
+        except (tifffile.TiffFileError, IndexError) as error:
+            raise InvalidInputError(f"{path}: not a readable TIFF ({error})") from error
+        if len(page.shape) != 2:
+            raise InvalidInputError(f"{path}: grey pages were expected, got pages of shape {page.shape}")
+        self.shape: tuple[int, int, int] = (len(self._file.pages), *page.shape)
+
+    def frame(self, index: int) -> NDArray[Any]:
+        image: NDArray[Any] = self._file.pages[index].asarray()
+        if image.shape != self.shape[1:]:
+            raise InvalidInputError(f"{self.path}: page {index} has shape {image.shape}, the first has {self.shape[1:]}")
+        return image
+
+
+class ZarrFrames:
+    """Frames in a Zarr array of shape (frames, rows, columns); one chunk a frame reads best."""
+
+    def __init__(self, path: Path) -> None:
+        import zarr
+
+        self.array = zarr.open_array(str(path), mode="r")
+        if len(self.array.shape) != 3 or np.dtype(self.array.dtype).kind not in "fiu":
+            raise InvalidInputError(
+                f"{path}: a real array of shape (frames, rows, columns) was expected, "
+                f"got {self.array.dtype} of shape {self.array.shape}"
+            )
+        self.shape: tuple[int, int, int] = self.array.shape
+
+    def frame(self, index: int) -> NDArray[Any]:
+        return np.asarray(self.array[index])
+
+
+class CalibratedFrames:
+    """(counts − offset) / gain: from camera counts to intensity in units of the empty bright field."""
+
+    def __init__(self, frames: Frames, *, offset: float = 0.0, gain: float = 1.0) -> None:
+        if not (np.isfinite(gain) and gain > 0 and np.isfinite(offset)):
+            raise InvalidInputError(f"gain must be positive and offset finite, got gain {gain} and offset {offset}")
+        self.frames, self.offset, self.gain = frames, float(offset), float(gain)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.frames.shape
+
+    def frame(self, index: int) -> NDArray[Any]:
+        counts = self.frames.frame(index)
+        precision = np.float64 if counts.dtype == np.float64 else np.float32
+        return ((counts - precision(self.offset)) / precision(self.gain)).astype(precision, copy=False)
+
+
+_READERS = {".npy": NpyFrames, ".tif": TiffFrames, ".tiff": TiffFrames, ".zarr": ZarrFrames}
+
+
+def open_frames(path: str | Path) -> Frames:
+    """Open a stack of frames lazily; the format follows from the name: .npy, .tif, .tiff or .zarr."""
+    path = Path(path)
+    if not path.exists():
+        raise InvalidInputError(f"{path}: no such file; frames must be a .npy, .tif, .tiff or .zarr stack")
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise InvalidInputError(f"{path}: frames must be a .npy, .tif, .tiff or .zarr stack, got {path.suffix!r}")
+    try:
+        return reader(path)
+    except (OSError, ValueError, EOFError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(f"{path}: cannot be read as a stack of frames ({error})") from error

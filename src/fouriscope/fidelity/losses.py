@@ -1,0 +1,79 @@
+"""Losses d_j between a predicted intensity I = |ψ|² and a measured frame y, summed over the pixels of a frame.
+
+For each, q is the factor with ∂d_j/∂ψ̄ = q ⊙ ψ, which is all that the gradient needs:
+
+=============  =======================================  ==================================
+loss           d_j                                      q
+=============  =======================================  ==================================
+intensity      Σ (I − y)²                               2 (I − y)
+amplitude      Σ (√I − √y)²                             1 − √y / √I
+poisson        Σ (I + ε) − y + y log(y / (I + ε))       1 − y / (I + ε)
+=============  =======================================  ==================================
+
+Negative y (additive noise, an offset taken off) counts as it is in the intensity loss and as 0 in the other two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fouriscope.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss, as the compiled loop knows it: a number, and the one parameter ε that it may have."""
+
+    name: ClassVar[str]
+    code: ClassVar[int]
+
+    @property
+    def epsilon(self) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class IntensityLoss(Loss):
+    """The paper's: right for additive noise of one variance."""
+
+    name = "intensity"
+    code = 0
+
+
+@dataclass(frozen=True)
+class AmplitudeLoss(Loss):
+    """Stabilises the variance of photon noise; weak dark-field frames count as much as bright ones."""
+
+    name = "amplitude"
+    code = 1
+
+
+@dataclass(frozen=True)
+class PoissonLoss(Loss):
+    """The deviance of photon counts. ``background`` ε (in units of the bright field) keeps the logarithm finite
+    where the model predicts darkness, as every real camera's background does."""
+
+    name = "poisson"
+    code = 2
+    background: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not self.background > 0:
+            raise InvalidInputError(f"the background of the Poisson loss must be positive, got {self.background}")
+
+    @property
+    def epsilon(self) -> float:
+        return self.background
+
+
+LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (IntensityLoss, AmplitudeLoss, PoissonLoss)}
+
+
+def as_loss(loss: str | Loss) -> Loss:
+    """The loss called ``loss``: "intensity", "amplitude" or "poisson"."""
+    if isinstance(loss, Loss):
+        return loss
+    if loss not in LOSSES:
+        raise InvalidInputError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+    return LOSSES[loss]()

@@ -1,0 +1,198 @@
+"""Samplers: which LEDs an iteration sees.
+
+Every sampler is unbiased: the weighted mean over the minibatches it draws has the mean over all its LEDs as its
+expectation. That is what makes the online method approach the same solution as the one that uses everything.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import InvalidInputError
+
+
+@dataclass(frozen=True, eq=False)
+class Minibatch:
+    """LEDs of an iteration: the estimate of the mean is Σ_b weights[b] · d_{leds[b]} / size."""
+
+    leds: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    size: int
+
+
+def _plain(leds: NDArray[np.int64]) -> Minibatch:
+    return Minibatch(leds, np.ones(len(leds)), len(leds))
+
+
+class Sampler(ABC):
+    """Draws minibatches; its state is a dictionary of arrays, so that a run can be continued exactly."""
+
+    name: ClassVar[str]
+    population: NDArray[np.int64]
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> Minibatch:
+        """The LEDs of the next iteration."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """True if every draw is the same, so that misfits of different iterations can be compared."""
+        return False
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        return {}
+
+    def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        del arrays
+
+
+class AllLEDs(Sampler):
+    """Every measurement in every iteration: the paper's "Full"."""
+
+    name = "all"
+
+    def __init__(self, population: NDArray[np.int64]) -> None:
+        self.population = population
+
+    def draw(self, rng: np.random.Generator) -> Minibatch:
+        return _plain(self.population)
+
+    @property
+    def is_fixed(self) -> bool:
+        return True
+
+
+class FixedSubset(AllLEDs):
+    """``batch`` LEDs drawn once and kept: the paper's "Batch" rivals."""
+
+    name = "fixed"
+
+    def __init__(self, population: NDArray[np.int64], batch: int, rng: np.random.Generator) -> None:
+        super().__init__(np.sort(rng.choice(population, batch, replace=False)))
+
+
+class UniformSampler(Sampler):
+    """``batch`` LEDs drawn independently, with replacement: the mathematics of the paper."""
+
+    name = "uniform"
+
+    def __init__(self, population: NDArray[np.int64], batch: int) -> None:
+        self.population, self.batch = population, batch
+
+    def draw(self, rng: np.random.Generator) -> Minibatch:
+        drawn = rng.choice(self.population, self.batch, replace=True)
+        # An LED drawn twice is computed once and counts twice.
+        leds, counts = np.unique(drawn, return_counts=True)
+        return Minibatch(leds, counts.astype(np.float64), self.batch)
+
+
+class _Deck:
+    """A shuffled deck of LEDs, dealt from the top and shuffled again when it runs out."""
+
+    def __init__(self, cards: NDArray[np.int64]) -> None:
+        self.cards = cards
+        self.order = cards[:0]
+
+    def deal(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        hand = self.order[:count]
+        self.order = self.order[count:]
+        while len(hand) < count:
+            # No LED twice in a hand: those already in it go to the end of the new deck.
+            fresh = rng.permutation(self.cards)
+            held = np.isin(fresh, hand)
+            fresh = np.concatenate([fresh[~held], fresh[held]])
+            missing = count - len(hand)
+            hand, self.order = np.concatenate([hand, fresh[:missing]]), fresh[missing:]
+        return hand
+
+
+class EpochSampler(Sampler):
+    """Reshuffled epochs: every LED once before any comes again ("cycling through all the measurements")."""
+
+    name = "epochs"
+
+    def __init__(self, population: NDArray[np.int64], batch: int) -> None:
+        self.population, self.batch = population, batch
+        self._deck = _Deck(population)
+
+    def draw(self, rng: np.random.Generator) -> Minibatch:
+        return _plain(self._deck.deal(self.batch, rng))
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"deck": self._deck.order}
+
+    def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self._deck.order = arrays["deck"]
+
+
+class StratifiedSampler(Sampler):
+    """Bright and dark field each in their own reshuffled epochs, in proportion to their number.
+
+    At a flat start only bright-field LEDs have a gradient, and a plain minibatch may hold none of them. Here each
+    holds its share (at least one), and weights N_s/b_s · B/N correct for the rounding of the share.
+    """
+
+    name = "stratified"
+
+    def __init__(self, population: NDArray[np.int64], batch: int, bright_field: NDArray[np.bool_]) -> None:
+        self.population, self.batch = population, batch
+        bright = bright_field[population]
+        strata = [stratum for stratum in (population[bright], population[~bright]) if len(stratum)]
+        if batch < len(strata):
+            strata = [population]
+        self._decks = [_Deck(stratum) for stratum in strata]
+        self._shares = [batch]
+        if len(strata) == 2:
+            share = round(batch * len(strata[0]) / len(population))
+            share = min(max(share, 1, batch - len(strata[1])), batch - 1, len(strata[0]))
+            self._shares = [share, batch - share]
+
+    def draw(self, rng: np.random.Generator) -> Minibatch:
+        hands = [deck.deal(share, rng) for deck, share in zip(self._decks, self._shares, strict=True)]
+        weights = [
+            np.full(share, len(deck.cards) / share * self.batch / len(self.population))
+            for deck, share in zip(self._decks, self._shares, strict=True)
+        ]
+        return Minibatch(np.concatenate(hands), np.concatenate(weights), self.batch)
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        return {f"deck{k}": deck.order for k, deck in enumerate(self._decks)}
+
+    def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        for k, deck in enumerate(self._decks):
+            deck.order = arrays[f"deck{k}"]
+
+
+SAMPLERS = ("all", "fixed", "uniform", "epochs", "stratified")
+
+
+def make_sampler(
+    name: str,
+    *,
+    population: NDArray[np.int64],
+    batch: int,
+    bright_field: NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> Sampler:
+    """The sampler called ``name`` over the LEDs of ``population``."""
+    if name not in SAMPLERS:
+        raise InvalidInputError(f"sampler must be one of {', '.join(SAMPLERS)}, got {name!r}")
+    if name == "all":
+        return AllLEDs(population)
+    if not 1 <= batch <= len(population):
+        raise InvalidInputError(
+            f"batch must lie in 1…{len(population)} (the number of measurements), got {batch}; "
+            "use sampler 'all' to use everything"
+        )
+    if name == "fixed":
+        return FixedSubset(population, batch, rng)
+    if name == "uniform":
+        return UniformSampler(population, batch)
+    if name == "epochs":
+        return EpochSampler(population, batch)
+    return StratifiedSampler(population, batch, bright_field)

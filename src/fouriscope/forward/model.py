@@ -1,0 +1,249 @@
+"""The forward model: from an object to the fields and intensities that the camera sees, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.forward.objects import ComplexArray, ObjectModel, RealArray, object_model
+from fouriscope.forward.pupils import LEDPupils
+from fouriscope.optics import Geometry, Illumination, Optics, OpticsReport, Pupil, report_geometry
+from fouriscope.parallel import run_sliced, thread_count
+
+LEDs = Sequence[int] | NDArray[np.integer[Any]] | None
+
+
+class ForwardModel:
+    r"""y_i = \|H_i o(x)\|², compiled once from the optics.
+
+    H_i = F⁻¹ P_i S_i F: the object's spectrum is cropped around the direction k_i of LED i, multiplied by the pupil
+    and transformed back on the frame's grid. It is scaled so that an empty object (o = 1) gives unit bright-field
+    intensity.
+
+    Directions are not rounded to whole frequency bins. The crop sits at the nearest whole bin and the *pupil* moves
+    by the fraction that is left, which is exact: what remains is a phase ramp on the field, invisible in \|·\|².
+
+    Parameters
+    ----------
+    optics, illumination
+        The microscope and its LEDs.
+    frame_shape
+        (rows, columns) of the measured window, in camera pixels.
+    pupil
+        Aberrations; a clear disc by default.
+    object
+        ``"phase"``: o = e^{ix}; ``"complex"``: o = e^{i(φ+iμ)} with x = (φ, μ).
+    object_shape
+        Pixels of the reconstruction; ``"auto"`` takes the smallest multiple of the frame that holds the intensity's
+        band of the synthetic aperture.
+    margin
+        Frame pixels around the window that are modelled but not seen by the loss, for fields that are not periodic.
+    patch_center
+        (y, x) in metres of the imaged patch, from the optical axis: the angle of every LED depends on it.
+    dtype
+        float32 (default) or float64: the precision of x. Fields have the complex type that belongs to it.
+
+    Examples
+    --------
+    >>> import fouriscope as fs
+    >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> leds = fs.LEDArray.disc(pitch=4e-3, height=70e-3, radius=9.5)
+    >>> model = fs.ForwardModel(optics, leds, frame_shape=(100, 100))
+    >>> len(model), model.object_shape, round(model.synthetic_na, 3)
+    (293, (500, 500), 0.677)
+    """
+
+    def __init__(
+        self,
+        optics: Optics,
+        illumination: Illumination,
+        frame_shape: tuple[int, int],
+        *,
+        pupil: Pupil | None = None,
+        object: Literal["phase", "complex"] | ObjectModel = "phase",
+        object_shape: tuple[int, int] | Literal["auto"] = "auto",
+        margin: int = 0,
+        patch_center: tuple[float, float] = (0.0, 0.0),
+        dtype: DTypeLike = np.float32,
+    ) -> None:
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise InvalidInputError(f"dtype must be float32 or float64 (the precision of x), got {self.dtype}")
+        self.illumination = illumination
+        self.geometry = Geometry.compile(
+            optics,
+            illumination,
+            frame_shape,
+            margin=margin,
+            object_shape=object_shape,
+            patch_center=patch_center,
+        )
+        self.object = object_model(object)
+        self.pupil = pupil if pupil is not None else Pupil()
+        self.complex_dtype = np.result_type(self.dtype, np.complex64)
+        self.pupils = LEDPupils(self.geometry, self.pupil, self.complex_dtype)
+        box = self.geometry.support_box
+        # Where each LED's box starts in the object's spectrum, in FFT layout (DC first).
+        self.box_rows = (self.geometry.whole_bins[:, 0] + box.row0) % self.object_shape[0]
+        self.box_columns = (self.geometry.whole_bins[:, 1] + box.col0) % self.object_shape[1]
+
+    def __len__(self) -> int:
+        """Number of LEDs."""
+        return len(self.geometry.na)
+
+    @property
+    def optics(self) -> Optics:
+        return self.geometry.optics
+
+    @property
+    def frame_shape(self) -> tuple[int, int]:
+        """The measured window, in camera pixels."""
+        return self.geometry.frame_shape
+
+    @property
+    def object_shape(self) -> tuple[int, int]:
+        """Pixels of the object, margin included."""
+        return self.geometry.object_shape
+
+    @property
+    def object_pixel(self) -> tuple[float, float]:
+        """(height, width) of an object pixel in metres."""
+        return self.geometry.object_pixel
+
+    @property
+    def synthetic_na(self) -> float:
+        """Largest illumination NA + objective NA: the aperture of the reconstruction."""
+        return self.geometry.synthetic_na
+
+    @property
+    def x_shape(self) -> tuple[int, ...]:
+        """Shape of the unknown x."""
+        return self.object.x_shape(self.object_shape)
+
+    def report(self) -> OpticsReport:
+        """What was compiled, in numbers, with warnings for a set-up that cannot work; print it."""
+        return report_geometry(self.geometry)
+
+    def led_indices(self, leds: LEDs) -> NDArray[np.int64]:
+        """``leds`` as a checked index array; None means all."""
+        if leds is None:
+            return np.arange(len(self))
+        indices = np.atleast_1d(np.asarray(leds))
+        if indices.ndim != 1 or indices.dtype.kind not in "iu":
+            raise InvalidInputError(f"LEDs must be given as whole numbers, got {leds!r}")
+        if indices.size and (indices.min() < 0 or indices.max() >= len(self)):
+            raise InvalidInputError(
+                f"LED numbers must lie in 0…{len(self) - 1}, got {int(indices.min())}…{int(indices.max())}"
+            )
+        return indices.astype(np.int64)
+
+    def check_x(self, x: RealArray) -> RealArray:
+        """x as a contiguous array of the model's precision; raises where the shape is wrong."""
+        x = np.asarray(x)
+        if x.shape != self.x_shape:
+            raise InvalidInputError(
+                f"a {self.object.name} object of this model has shape {self.x_shape}, got {x.shape}"
+            )
+        if np.iscomplexobj(x):
+            raise InvalidInputError("x is real: give the phase (and absorption), not the complex transmittance")
+        return np.ascontiguousarray(x, self.dtype)
+
+    def transmittance(self, x: RealArray) -> ComplexArray:
+        """o(x)."""
+        return self.object.transmittance(self.check_x(x))
+
+    def spectrum(self, transmittance: ComplexArray) -> ComplexArray:
+        """F o: unnormalised FFT of the object, DC first."""
+        return self._transform(transmittance, forward=True)
+
+    def inverse_spectrum(self, spectrum: ComplexArray) -> ComplexArray:
+        """F⁻¹: the inverse of :meth:`spectrum`."""
+        return self._transform(spectrum, forward=False)
+
+    def _transform(self, array: ComplexArray, *, forward: bool) -> ComplexArray:
+        from fouriscope.forward import kernels
+
+        array = np.ascontiguousarray(array, self.complex_dtype)
+        out = np.empty_like(array)
+        kernels.fft2(array, out, forward, 1.0 if forward else 1.0 / array.size, thread_count())
+        return out
+
+    def intensity(self, x: RealArray, leds: LEDs = None) -> RealArray:
+        """|H_i o(x)|² for each LED of ``leds`` (all by default), of shape (LEDs, rows, columns)."""
+        from fouriscope.forward import kernels
+
+        indices = self.led_indices(leds)
+        spectrum = self.spectrum(self.transmittance(x))
+        out = np.empty((len(indices), *self.frame_shape), self.dtype)
+        stack, stack_index = self.pupils(indices)
+        rows, columns = self.box_rows[indices], self.box_columns[indices]
+        grid = self.geometry.grid_shape
+        run_sliced(
+            lambda start, stop: kernels.intensities(
+                spectrum, stack, stack_index, rows, columns, *grid, self.geometry.margin, out, start, stop
+            ),
+            len(indices),
+        )
+        return out
+
+    def field(self, x: RealArray, leds: LEDs = None) -> ComplexArray:
+        """H_i o(x): the complex field at the camera, inside the window."""
+        return self.apply(self.transmittance(x), leds)
+
+    def apply(self, transmittance: ComplexArray, leds: LEDs = None) -> ComplexArray:
+        """H_i o for a complex object o: linear, written plainly; the compiled loops are tested against it."""
+        indices = self.led_indices(leds)
+        if np.shape(transmittance) != self.object_shape:
+            raise InvalidInputError(f"the object has {self.object_shape} pixels, got {np.shape(transmittance)}")
+        spectrum = np.fft.fft2(np.asarray(transmittance, self.complex_dtype)).astype(self.complex_dtype)
+        out = np.empty((len(indices), *self.frame_shape), self.complex_dtype)
+        grid = np.zeros(self.geometry.grid_shape, self.complex_dtype)
+        scale = grid.size / spectrum.size
+        window = self._window()
+        for b, led in enumerate(indices):
+            source, target = self._boxes(int(led))
+            stack, index = self.pupils(indices[b : b + 1])
+            grid[target] = spectrum[source] * stack[index[0]]
+            out[b] = np.fft.ifft2(grid)[window] * scale
+        return out
+
+    def adjoint(self, fields: ComplexArray, leds: LEDs = None) -> ComplexArray:
+        """Σ_i H_i† fields_i: from fields at the camera back to the object."""
+        indices = self.led_indices(leds)
+        fields = np.asarray(fields)
+        if fields.shape != (len(indices), *self.frame_shape):
+            raise InvalidInputError(
+                f"{len(indices)} fields of {self.frame_shape} pixels were expected, got shape {fields.shape}"
+            )
+        spectrum = np.zeros(self.object_shape, self.complex_dtype)
+        padded = np.zeros(self.geometry.grid_shape, self.complex_dtype)
+        window = self._window()
+        for b, led in enumerate(indices):
+            source, target = self._boxes(int(led))
+            stack, index = self.pupils(indices[b : b + 1])
+            padded[window] = fields[b]
+            spectrum[source] += np.conj(stack[index[0]]) * np.fft.fft2(padded)[target].astype(self.complex_dtype)
+        return np.fft.ifft2(spectrum).astype(self.complex_dtype)
+
+    def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
+        """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`)."""
+        return self.object.pull_back(transmittance, derivative)
+
+    def _window(self) -> tuple[slice, slice]:
+        margin = self.geometry.margin
+        return (slice(margin, margin + self.frame_shape[0]), slice(margin, margin + self.frame_shape[1]))
+
+    def _boxes(self, led: int) -> tuple[Any, Any]:
+        """Index arrays of LED's box in the object's spectrum and of the support box in the frame's spectrum."""
+        box = self.geometry.support_box
+        rows, columns = np.arange(box.height), np.arange(box.width)
+        source = np.ix_(
+            (self.box_rows[led] + rows) % self.object_shape[0], (self.box_columns[led] + columns) % self.object_shape[1]
+        )
+        grid = self.geometry.grid_shape
+        target = np.ix_((box.row0 + rows) % grid[0], (box.col0 + columns) % grid[1])
+        return source, target

@@ -1,0 +1,118 @@
+"""Object models: how the unknown x becomes a complex transmittance o(x), and how derivatives come back.
+
+With W = ∂d/∂ō (the Wirtinger derivative of a real d with respect to the conjugate transmittance) the chain rule is
+∇d(x) = 2 Re{ conj(∂o/∂x) ⊙ W }; each model writes that out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.parallel import run_sliced
+
+RealArray = NDArray[Any]
+ComplexArray = NDArray[Any]
+ObjectName = Literal["phase", "complex"]
+
+
+class ObjectModel(ABC):
+    """x → o(x). ``channels`` names the real images that x is made of, in order."""
+
+    name: ClassVar[ObjectName]
+    channels: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
+        """Shape of x for an object of ``object_shape`` pixels."""
+
+    @abstractmethod
+    def transmittance(self, x: RealArray) -> ComplexArray:
+        """o(x), in the complex type that belongs to the precision of x."""
+
+    @abstractmethod
+    def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
+        """∇_x d from W = ∂d/∂ō at o = ``transmittance``."""
+
+    def images(self, x: RealArray) -> list[RealArray]:
+        """The 2-D images of x, one for each channel, as views: what a prior denoises."""
+        return list(x.reshape((len(self.channels), *x.shape[-2:])))
+
+
+def _complex_of(real: RealArray) -> np.dtype[Any]:
+    return np.result_type(real.dtype, np.complex64)
+
+
+class PhaseObject(ObjectModel):
+    """o = e^{ix}, x real: a transparent sample. x has the shape of the object.
+
+    >>> import numpy as np
+    >>> PhaseObject().transmittance(np.array([[0.0, np.pi / 2]])).round(6)
+    array([[1.+0.j, 0.+1.j]])
+    """
+
+    name = "phase"
+    channels = ("phase",)
+
+    def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
+        return object_shape
+
+    def transmittance(self, x: RealArray) -> ComplexArray:
+        from fouriscope.forward import kernels
+
+        out = np.empty(x.shape, _complex_of(x))
+        single = x.dtype == np.float32
+        kernel = kernels.phase_transmittance_single if single else kernels.phase_transmittance_double
+        run_sliced(lambda start, stop: kernel(x, out, start, stop), x.shape[0])
+        return out
+
+    def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
+        from fouriscope.forward import kernels
+
+        gradient = np.empty(transmittance.shape, transmittance.real.dtype)
+        run_sliced(
+            lambda start, stop: kernels.phase_pull_back(transmittance, derivative, gradient, start, stop),
+            gradient.shape[0],
+        )
+        return gradient
+
+
+class ComplexObject(ObjectModel):
+    """o = e^{i(φ + iμ)} = e^{−μ} e^{iφ}: phase φ and absorption μ. x has shape (2, rows, columns): (φ, μ)."""
+
+    name = "complex"
+    channels = ("phase", "absorption")
+
+    def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
+        return (2, *object_shape)
+
+    def transmittance(self, x: RealArray) -> ComplexArray:
+        from fouriscope.forward import kernels
+
+        out = np.empty(x.shape[1:], _complex_of(x))
+        run_sliced(lambda start, stop: kernels.complex_transmittance(x, out, start, stop), x.shape[1])
+        return out
+
+    def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
+        from fouriscope.forward import kernels
+
+        gradient = np.empty((2, *transmittance.shape), transmittance.real.dtype)
+        run_sliced(
+            lambda start, stop: kernels.complex_pull_back(transmittance, derivative, gradient, start, stop),
+            gradient.shape[1],
+        )
+        return gradient
+
+
+def object_model(name: str | ObjectModel) -> ObjectModel:
+    """The object model called ``name``: "phase" or "complex"."""
+    if isinstance(name, ObjectModel):
+        return name
+    known: dict[str, type[ObjectModel]] = {"phase": PhaseObject, "complex": ComplexObject}
+    if name not in known:
+        raise InvalidInputError(f"object model must be one of {', '.join(known)}, got {name!r}")
+    return known[name]()

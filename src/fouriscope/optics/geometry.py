@@ -1,0 +1,260 @@
+"""Optics and illumination compiled into grids: which part of the object's spectrum reaches which frame.
+
+Indices of frequency are whole numbers that are 0 at DC. Frame i is the inverse transform of pupil × a crop of the
+object's spectrum around its direction. The crop takes the object's bins n = m + whole_bins[i] to the frame's bins m,
+and the pupil is evaluated at (m − fractions[i])·du: the crop stays on whole bins and no direction is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.optics.illumination import Illumination, require_point
+from fouriscope.optics.objective import Optics
+
+# The disc is tested in cycles per metre and the box is computed in bins; this is more than their rounding can differ.
+_ROUNDING = 1e-9
+
+
+class SupportBox(NamedTuple):
+    """The frame bins row0 ≤ m < row0 + height, col0 ≤ m < col0 + width, outside which every pupil is zero."""
+
+    row0: int
+    col0: int
+    height: int
+    width: int
+
+
+def automatic_object_shape(
+    optics: Optics, largest_illumination_na: float, grid_shape: tuple[int, int]
+) -> tuple[int, int]:
+    """The object's shape that holds the *intensity* spectrum of everything the illumination reaches.
+
+    On each axis of Np frame pixels, with du = 1/(Np·pixel), the factor is ceil(2·round(2·(NA_ill + NA)/λ/du)/Np). The
+    larger factor serves both axes, so that object pixels stay square, and the object has factor × Np pixels.
+
+    Examples
+    --------
+    >>> optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> automatic_object_shape(optics, 0.4766, (100, 100))
+    (500, 500)
+    """
+    reach = (largest_illumination_na + optics.na) / optics.wavelength
+    factors = [math.ceil(2 * round(2 * reach * size * optics.pixel) / size) for size in grid_shape]
+    factor = max(1, *factors)
+    return factor * grid_shape[0], factor * grid_shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """Everything the forward model needs to know about space and frequency; make it with :meth:`compile`.
+
+    Attributes
+    ----------
+    optics
+        The microscope.
+    na
+        (N, 2) directions (na_y, na_x) of the LEDs at this patch.
+    frame_shape
+        (rows, columns) of a measured frame.
+    margin
+        Frame pixels on every side that are estimated but not measured, because a field continues beyond its frame.
+    object_shape
+        (rows, columns) of the reconstructed object, margin included.
+    patch_center
+        (y, x) in metres from the optical axis.
+
+    Examples
+    --------
+    >>> from fouriscope.optics.illumination import LEDArray
+    >>> optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> leds = LEDArray.disc(pitch=4e-3, height=70e-3, radius=9.5)
+    >>> geometry = Geometry.compile(optics, leds, (100, 100))
+    >>> geometry.object_shape, int(geometry.bright_field.sum()), round(geometry.synthetic_na, 3)
+    ((500, 500), 37, 0.677)
+    """
+
+    optics: Optics
+    na: NDArray[np.float64]
+    frame_shape: tuple[int, int]
+    margin: int
+    object_shape: tuple[int, int]
+    patch_center: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    def compile(
+        cls,
+        optics: Optics,
+        illumination: Illumination,
+        frame_shape: tuple[int, int],
+        *,
+        margin: int = 0,
+        object_shape: tuple[int, int] | Literal["auto"] = "auto",
+        patch_center: tuple[float, float] = (0.0, 0.0),
+    ) -> Geometry:
+        """Compute the directions at the patch, choose the object's shape unless it is given, and check that all fits.
+
+        Raises
+        ------
+        InvalidInputError
+            If the camera undersamples the field, or if an LED reaches beyond the object's spectrum.
+        """
+        center = require_point("patch_center", patch_center)
+        na = illumination.directions(center)
+        frame = _require_shape("frame_shape", frame_shape)
+        border = _require_margin(margin)
+        if isinstance(object_shape, str):
+            if object_shape != "auto":
+                raise InvalidInputError(f"object_shape must be 'auto' or (rows, columns), got {object_shape!r}.")
+            grid = (frame[0] + 2 * border, frame[1] + 2 * border)
+            largest = float(np.hypot(na[:, 0], na[:, 1]).max())
+            object_shape = automatic_object_shape(optics, largest, grid)
+        return cls(optics, na, frame, border, object_shape, center)
+
+    def __post_init__(self) -> None:
+        na = np.array(self.na, dtype=np.float64)
+        if na.ndim != 2 or na.shape[1] != 2 or len(na) == 0 or not np.isfinite(na).all():
+            raise InvalidInputError(f"na must be a finite (N, 2) array of (na_y, na_x), got shape {na.shape}.")
+        object.__setattr__(self, "na", _read_only(na))
+        object.__setattr__(self, "frame_shape", _require_shape("frame_shape", self.frame_shape))
+        object.__setattr__(self, "margin", _require_margin(self.margin))
+        object.__setattr__(self, "object_shape", _require_shape("object_shape", self.object_shape))
+        object.__setattr__(self, "patch_center", require_point("patch_center", self.patch_center))
+        self._check_camera()
+        self._check_object()
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """(rows, columns) of a frame with its margins."""
+        return self.frame_shape[0] + 2 * self.margin, self.frame_shape[1] + 2 * self.margin
+
+    @property
+    def frequency_step(self) -> tuple[float, float]:
+        """du of each axis, in cycles per metre: 1/(grid·pixel). Frame and object share it."""
+        rows, columns = self.grid_shape
+        return 1 / (rows * self.optics.pixel), 1 / (columns * self.optics.pixel)
+
+    @property
+    def object_pixel(self) -> tuple[float, float]:
+        """Pixel of the object on each axis, in metres: pixel·grid/object."""
+        rows, columns = self.grid_shape
+        return self.optics.pixel * rows / self.object_shape[0], self.optics.pixel * columns / self.object_shape[1]
+
+    @cached_property
+    def illumination_na(self) -> NDArray[np.float64]:
+        """(N,) |na| of each LED."""
+        return _read_only(np.hypot(self.na[:, 0], self.na[:, 1]))
+
+    @property
+    def synthetic_na(self) -> float:
+        """max|na| + NA, which bounds the resolution of the object."""
+        return float(self.illumination_na.max()) + self.optics.na
+
+    @property
+    def bright_field(self) -> NDArray[np.bool_]:
+        """(N,) whether the direct light of each LED passes the pupil: |na| ≤ NA."""
+        return np.asarray(self.illumination_na <= self.optics.na)
+
+    @cached_property
+    def shifts(self) -> NDArray[np.float64]:
+        """(N, 2) direction of each LED in bins of (row, column) frequency: na/λ/du."""
+        return _read_only(self.na / self.optics.wavelength / np.asarray(self.frequency_step))
+
+    @cached_property
+    def whole_bins(self) -> NDArray[np.int64]:
+        """(N, 2) the shifts rounded to whole bins (halves to even): where each LED's crop is centred."""
+        bins = np.rint(self.shifts).astype(np.int64)
+        bins.setflags(write=False)
+        return bins
+
+    @cached_property
+    def fractions(self) -> NDArray[np.float64]:
+        """(N, 2) shifts − whole_bins, from −½ to ½: by how much each LED's pupil moves within its crop."""
+        return _read_only(self.shifts - self.whole_bins)
+
+    @cached_property
+    def support_box(self) -> SupportBox:
+        """The smallest box of frame bins that bounds the pupil discs of all LEDs, each moved by its fraction."""
+        radius = self.optics.cutoff / np.asarray(self.frequency_step)
+        lowest = np.ceil(self.fractions.min(axis=0) - radius - _ROUNDING).astype(int)
+        highest = np.floor(self.fractions.max(axis=0) + radius + _ROUNDING).astype(int)
+        height, width = highest - lowest + 1
+        return SupportBox(int(lowest[0]), int(lowest[1]), int(height), int(width))
+
+    @property
+    def object_window(self) -> tuple[slice, slice]:
+        """Slices of the object that show the measured frame, the margins cut off, rounded to whole object pixels."""
+        rows, columns = (
+            slice(round(self.margin * fine / grid), round((self.margin + frame) * fine / grid))
+            for fine, grid, frame in zip(self.object_shape, self.grid_shape, self.frame_shape, strict=True)
+        )
+        return rows, columns
+
+    def _check_camera(self) -> None:
+        box, grid = self.support_box, self.grid_shape
+        if box.height <= grid[0] and box.width <= grid[1]:
+            return
+        # A disc anywhere within half a bin covers up to 2R + 2 bins, which leaves this much of λ/(2NA).
+        usable = self.optics.nyquist_field_pixel * (1 - 2 / min(grid))
+        raise InvalidInputError(
+            f"the camera undersamples the field: the pupil needs {box.height} × {box.width} frequency bins and the frame "
+            f"has {grid[0]} × {grid[1]}. The pixel at the sample is {self.optics.pixel * 1e6:.4g} µm and may be at most "
+            f"{usable * 1e6:.4g} µm here (λ/(2NA) = {self.optics.nyquist_field_pixel * 1e6:.4g} µm less two bins); "
+            f"use a magnification of at least {self.optics.camera_pixel / usable:.4g} or a smaller camera pixel."
+        )
+
+    def _check_object(self) -> None:
+        grid, shape = self.grid_shape, self.object_shape
+        if shape[0] < grid[0] or shape[1] < grid[1]:
+            raise InvalidInputError(
+                f"object_shape must be at least the frame with its margins, {grid}, got {shape}; "
+                "use object_shape='auto' or a larger shape."
+            )
+        box, size = self.support_box, np.asarray(shape)
+        first = self.whole_bins + np.array([box.row0, box.col0])
+        last = first + np.array([box.height, box.width]) - 1
+        beyond = np.any((first < -(size // 2)) | (last > (size - 1) // 2), axis=1)
+        if not beyond.any():
+            return
+        led = int(np.argmax(np.where(beyond, self.illumination_na, -1)))
+        limits = (size - 1) // 2 * np.asarray(self.frequency_step) * self.optics.wavelength
+        needed = np.maximum(np.maximum(-2 * first, 2 * last + 1).max(axis=0), grid).tolist()
+        raise InvalidInputError(
+            f"LED {led} at (na_y, na_x) = ({self.na[led, 0]:.4f}, {self.na[led, 1]:.4f}) with the objective's NA "
+            f"{self.optics.na:g} reaches outside the object's spectrum, which an object of shape {shape} ends at NA "
+            f"({limits[0]:.4f}, {limits[1]:.4f}); the smallest object_shape that would do is {tuple(needed)}."
+        )
+
+
+def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    array.setflags(write=False)
+    return array
+
+
+def _require_shape(name: str, shape: Sequence[int]) -> tuple[int, int]:
+    try:
+        rows, columns = (operator.index(size) for size in shape)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{name} must be two integers (rows, columns), got {shape!r}.") from None
+    if rows < 4 or columns < 4:
+        raise InvalidInputError(f"{name} must be at least 4 pixels on each axis, got {shape!r}.")
+    return rows, columns
+
+
+def _require_margin(margin: int) -> int:
+    try:
+        border = operator.index(margin)
+    except TypeError:
+        raise InvalidInputError(f"margin must be a whole number of frame pixels, got {margin!r}.") from None
+    if border < 0:
+        raise InvalidInputError(f"margin must not be negative, got {border}; 0 is no margin.")
+    return border

@@ -1,0 +1,307 @@
+"""Where the light comes from: LED arrays, or directions given as numerical apertures.
+
+Every illumination answers one question: under which direction does each LED shine on the patch that is imaged?
+The answer is (na_y, na_x) = the sine of the angle in air, along each axis. An LED at +x has +na_x.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.optics.objective import require_finite, require_positive
+
+FloatArray = NDArray[np.float64]
+
+
+class Illumination(Protocol):
+    """What :class:`~fouriscope.optics.geometry.Geometry` asks of a light source."""
+
+    def __len__(self) -> int:
+        """Number of LEDs, which is the number of frames."""
+        ...
+
+    def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
+        """(N, 2) array of (na_y, na_x) at the patch centred ``patch_center`` = (y, x) metres from the optical axis."""
+        ...
+
+
+@dataclass(frozen=True)
+class GlassSlide:
+    """A plane sheet of glass between the LEDs and the sample: ``thickness`` in metres, refractive ``index`` n ≥ 1."""
+
+    thickness: float
+    index: float
+
+    def __post_init__(self) -> None:
+        require_positive("slide thickness", self.thickness)
+        if require_positive("slide index", self.index) < 1:
+            raise InvalidInputError(f"slide index must be at least 1 (air), got {self.index:g}; glass has about 1.52.")
+
+
+@dataclass(frozen=True, eq=False)
+class LEDArray:
+    """LEDs in a plane below the sample.
+
+    Seen from the patch, an LED at the lateral distance ρ = R(rotation)·position + offset − patch_center and the
+    height h has the numerical aperture ρ/√(ρ² + h²). A glass slide of thickness t and index n within h bends the ray:
+    its angle θ in air solves (h − t)·tan θ + t·tan θ_g = ρ with sin θ = n·sin θ_g.
+
+    Parameters
+    ----------
+    positions
+        (N, 2) array of (y, x) in metres, in the array's own frame.
+    height
+        h, from the plane of the LEDs to the sample, slide included, in metres.
+    rotation
+        Of the array about its own origin, in radians, counter-clockwise from x towards y.
+    offset
+        (y, x) in metres: lateral displacement of the array, after the rotation.
+    slide
+        The glass slide, if its refraction matters.
+
+    Examples
+    --------
+    >>> leds = LEDArray.disc(pitch=4e-3, height=70e-3, radius=9.5)
+    >>> len(leds)
+    293
+    >>> LEDArray.at([(0.0, 30e-3)], height=40e-3).directions().tolist()
+    [[0.0, 0.6]]
+    """
+
+    positions: FloatArray
+    height: float
+    rotation: float = 0.0
+    offset: tuple[float, float] = (0.0, 0.0)
+    slide: GlassSlide | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "positions", _read_only_pairs("LED positions", "(y, x) in metres", self.positions))
+        object.__setattr__(self, "height", require_positive("height", self.height))
+        object.__setattr__(self, "rotation", require_finite("rotation", self.rotation))
+        object.__setattr__(self, "offset", require_point("offset", self.offset))
+        if self.slide is not None and self.slide.thickness >= self.height:
+            raise InvalidInputError(
+                f"the slide must be thinner than height = {self.height:g} m, got {self.slide.thickness:g} m; "
+                "height runs from the LEDs to the sample and contains the slide."
+            )
+
+    @classmethod
+    def at(
+        cls,
+        positions: ArrayLike,
+        height: float,
+        *,
+        rotation: float = 0.0,
+        offset: tuple[float, float] = (0.0, 0.0),
+        slide: GlassSlide | None = None,
+    ) -> LEDArray:
+        """LEDs anywhere: ``positions`` is (N, 2), (y, x) in metres."""
+        return cls(np.asarray(positions, dtype=np.float64), height, rotation, offset, slide)
+
+    @classmethod
+    def square(
+        cls,
+        shape: int | tuple[int, int],
+        pitch: float,
+        height: float,
+        *,
+        rotation: float = 0.0,
+        offset: tuple[float, float] = (0.0, 0.0),
+        slide: GlassSlide | None = None,
+    ) -> LEDArray:
+        """A lattice of ``shape`` = (rows, columns), or n for n × n, centred on the origin, in row-major order."""
+        rows, columns = (shape, shape) if isinstance(shape, int) else shape
+        if rows < 1 or columns < 1:
+            raise InvalidInputError(f"shape must be at least 1 row and 1 column of LEDs, got {shape!r}.")
+        step = require_positive("pitch", pitch)
+        y = (np.arange(rows) - (rows - 1) / 2) * step
+        x = (np.arange(columns) - (columns - 1) / 2) * step
+        return cls.at(_row_major(y, x), height, rotation=rotation, offset=offset, slide=slide)
+
+    @classmethod
+    def disc(
+        cls,
+        pitch: float,
+        height: float,
+        radius: float,
+        *,
+        rotation: float = 0.0,
+        offset: tuple[float, float] = (0.0, 0.0),
+        slide: GlassSlide | None = None,
+    ) -> LEDArray:
+        """The lattice points nearer to the origin than ``radius``, counted in pitches, in row-major order."""
+        reach = math.ceil(require_positive("radius", radius))
+        lattice = _row_major(*2 * (np.arange(-reach, reach + 1, dtype=np.float64),))
+        inside = np.hypot(lattice[:, 0], lattice[:, 1]) < radius
+        positions = lattice[inside] * require_positive("pitch", pitch)
+        return cls.at(positions, height, rotation=rotation, offset=offset, slide=slide)
+
+    @classmethod
+    def rings(
+        cls,
+        radii: Sequence[float],
+        counts: Sequence[int],
+        height: float,
+        *,
+        start_angle: float = 0.0,
+        rotation: float = 0.0,
+        offset: tuple[float, float] = (0.0, 0.0),
+        slide: GlassSlide | None = None,
+    ) -> LEDArray:
+        """Concentric rings of ``radii`` metres with ``counts`` LEDs each; radius 0 with count 1 is a centre LED.
+
+        The first LED of each ring lies at ``start_angle`` (radians from x towards y), the others follow in equal steps.
+        """
+        if len(radii) != len(counts) or len(radii) == 0:
+            raise InvalidInputError(
+                f"rings need one count for each radius, got {len(radii)} radii and {len(counts)} counts."
+            )
+        rings = []
+        for radius, count in zip(radii, counts, strict=True):
+            if not radius >= 0 or count < 1 or (radius == 0 and count != 1):
+                raise InvalidInputError(
+                    f"a ring has a radius ≥ 0 and at least one LED (one only if the radius is 0), "
+                    f"got radius {radius!r} m with {count!r} LEDs."
+                )
+            angle = start_angle + 2 * np.pi * np.arange(count) / count
+            rings.append(radius * np.stack([np.sin(angle), np.cos(angle)], axis=1))
+        return cls.at(np.concatenate(rings), height, rotation=rotation, offset=offset, slide=slide)
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
+        """(N, 2) array of (na_y, na_x) at the patch centred ``patch_center`` = (y, x) metres from the optical axis."""
+        cos, sin = math.cos(self.rotation), math.sin(self.rotation)
+        y, x = self.positions.T
+        rotated = np.stack([x * sin + y * cos, x * cos - y * sin], axis=1)
+        lateral = rotated + np.asarray(self.offset) - np.asarray(require_point("patch_center", patch_center))
+        if self.slide is None:
+            return _sines(lateral, self.height)
+        distance = np.hypot(lateral[:, 0], lateral[:, 1])
+        tangent = _tangent_through_slide(distance, self.height, self.slide)
+        # The plane of incidence holds the ray, so refraction changes its slope but not its azimuth.
+        azimuth = np.divide(lateral, distance[:, None], out=np.zeros_like(lateral), where=distance[:, None] > 0)
+        return _sines(azimuth * tangent[:, None], 1.0)
+
+    def subset(self, indices: ArrayLike) -> LEDArray:
+        """The same array with only the LEDs of ``indices`` (integers, or a boolean mask), in that order."""
+        return replace(self, positions=_select(self.positions, indices))
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Illumination directions that are known as such, from a calibration or a goniometer.
+
+    Parameters
+    ----------
+    na
+        (N, 2) array of (na_y, na_x) on the optical axis; |na| < 1.
+    height
+        Distance of the sources in metres, if patches off the axis shall be imaged: from there each source is seen at
+        another angle. Without it only the patch on the axis has known directions.
+
+    Examples
+    --------
+    >>> Directions([(0.0, 0.6)], height=40e-3).directions(patch_center=(0.0, 30e-3)).round(12).tolist()
+    [[0.0, 0.0]]
+    """
+
+    na: FloatArray
+    height: float | None = None
+
+    def __init__(self, na: ArrayLike, height: float | None = None) -> None:
+        pairs = _read_only_pairs("directions", "(na_y, na_x)", na)
+        sizes = np.hypot(pairs[:, 0], pairs[:, 1])
+        if sizes.max() >= 1:
+            worst = int(sizes.argmax())
+            raise InvalidInputError(
+                f"directions must have |na| < 1 in air, got {sizes[worst]:.4g} for LED {worst}; "
+                "give sines of angles, not angles or positions."
+            )
+        object.__setattr__(self, "na", pairs)
+        object.__setattr__(self, "height", None if height is None else require_positive("height", height))
+
+    def __len__(self) -> int:
+        return len(self.na)
+
+    def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
+        """(N, 2) array of (na_y, na_x) at the patch centred ``patch_center`` = (y, x) metres from the optical axis."""
+        center = require_point("patch_center", patch_center)
+        if center == (0.0, 0.0):
+            return self.na.copy()
+        if self.height is None:
+            raise InvalidInputError(
+                f"directions are known on the optical axis only, but patch_center is {center} m; "
+                "give Directions(na, height=…) or an LEDArray, or use patch_center=(0, 0)."
+            )
+        cosine = np.sqrt(1 - np.sum(self.na**2, axis=1, keepdims=True))
+        return _sines(self.height * self.na / cosine - np.asarray(center), self.height)
+
+    def subset(self, indices: ArrayLike) -> Directions:
+        """Only the directions of ``indices`` (integers, or a boolean mask), in that order."""
+        return Directions(_select(self.na, indices), self.height)
+
+
+def require_point(name: str, point: Sequence[float]) -> tuple[float, float]:
+    """Return ``point`` as two floats (y, x), or say that argument ``name`` is something else."""
+    values = tuple(np.asarray(point, dtype=np.float64).ravel().tolist())
+    if len(values) != 2 or not all(math.isfinite(value) for value in values):
+        raise InvalidInputError(f"{name} must be two finite numbers (y, x) in metres, got {point!r}.")
+    return values[0], values[1]
+
+
+def _read_only_pairs(name: str, meaning: str, values: ArrayLike) -> FloatArray:
+    pairs = np.array(values, dtype=np.float64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
+        raise InvalidInputError(f"{name} must be an (N, 2) array of {meaning} with N ≥ 1, got shape {pairs.shape}.")
+    finite = np.isfinite(pairs).all(axis=1)
+    if not finite.all():
+        raise InvalidInputError(f"{name} must be finite, got {pairs[~finite][0].tolist()} for LED {finite.argmin()}.")
+    pairs.setflags(write=False)
+    return pairs
+
+
+def _row_major(y: FloatArray, x: FloatArray) -> FloatArray:
+    return np.stack(np.meshgrid(y, x, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+def _select(pairs: FloatArray, indices: ArrayLike) -> FloatArray:
+    chosen = np.asarray(indices)
+    if chosen.ndim != 1 or not (chosen.dtype == np.bool_ or np.issubdtype(chosen.dtype, np.integer)):
+        raise InvalidInputError(f"indices must be a sequence of integers or a boolean mask, got {indices!r}.")
+    try:
+        return pairs[chosen]
+    except IndexError:
+        raise InvalidInputError(f"indices must choose among {len(pairs)} LEDs, got {indices!r}.") from None
+
+
+def _sines(lateral: FloatArray, height: float) -> FloatArray:
+    """sin θ along each axis of rays that cover ``lateral`` (y, x) on their way of ``height``."""
+    sines: FloatArray = lateral / np.sqrt(np.sum(lateral**2, axis=1, keepdims=True) + height**2)
+    return sines
+
+
+def _tangent_through_slide(distance: FloatArray, height: float, slide: GlassSlide) -> FloatArray:
+    """tan θ in air, with u = tan θ, of (h − t)·u + t·u/√(n² + (n² − 1)u²) = ρ.
+
+    The left side rises and is concave in u, and u = ρ/h lies at or below the root because glass bends rays towards
+    the axis. From there Newton's steps climb to the root without ever overshooting, so they need no safeguard.
+    """
+    air, glass, n2 = height - slide.thickness, slide.thickness, slide.index**2
+    tangent: FloatArray = distance / height
+    for _ in range(60):
+        root = np.sqrt(n2 + (n2 - 1) * tangent**2)
+        excess = air * tangent + glass * tangent / root - distance
+        step = excess / (air + glass * n2 / root**3)
+        tangent = tangent - step
+        if np.all(np.abs(step) <= 1e-15 * (1 + tangent)):
+            break
+    return tangent

@@ -1,0 +1,101 @@
+"""The microscope between sample and camera: wavelength, objective and pixel."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from numbers import Real
+
+from fouriscope.errors import InvalidInputError
+
+_LONGEST_WAVELENGTH = 100e-6
+_LARGEST_CAMERA_PIXEL = 1e-3
+
+
+def require_finite(name: str, value: object) -> float:
+    """Return ``value`` as a float, or say which argument ``name`` is not a finite number."""
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise InvalidInputError(f"{name} must be a finite number, got {value!r}.")
+    return float(value)
+
+
+def require_positive(name: str, value: object) -> float:
+    """Return ``value`` as a float, or say which argument ``name`` is not a positive finite number."""
+    number = require_finite(name, value)
+    if number <= 0:
+        raise InvalidInputError(f"{name} must be positive, got {number:g}.")
+    return number
+
+
+@dataclass(frozen=True)
+class Optics:
+    """A coherent imaging system, described by the five numbers that Fourier ptychography needs.
+
+    The objective passes the spatial frequencies k of the field with |k| ≤ NA/λ. The *field* is therefore sampled well
+    by pixels up to λ/(2NA) and the *intensity*, whose spectrum is twice as wide, by pixels up to λ/(4NA).
+    Fourier ptychography needs only the first: the intensities may alias because the model aliases them likewise.
+
+    Parameters
+    ----------
+    wavelength
+        λ, in vacuum, in metres.
+    na
+        NA, the numerical aperture of the objective.
+    magnification
+        Of the sample on the camera.
+    camera_pixel
+        Pitch of the camera's pixels, in metres, on the camera itself.
+    medium_index
+        Refractive index n between sample and objective; NA < n.
+
+    Examples
+    --------
+    >>> optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> f"{optics.pixel * 1e6:.4f} µm at the sample, of at most {optics.nyquist_field_pixel * 1e6:.4f} µm"
+    '0.7977 µm at the sample, of at most 1.2825 µm'
+    """
+
+    wavelength: float
+    na: float
+    magnification: float
+    camera_pixel: float
+    medium_index: float = 1.0
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            object.__setattr__(self, item.name, require_positive(item.name, getattr(self, item.name)))
+        if self.wavelength > _LONGEST_WAVELENGTH:
+            raise InvalidInputError(
+                f"wavelength = {self.wavelength:g} m is longer than {_LONGEST_WAVELENGTH:g} m; "
+                "wavelengths are in metres: 513 nm is 513e-9."
+            )
+        if self.camera_pixel > _LARGEST_CAMERA_PIXEL:
+            raise InvalidInputError(
+                f"camera_pixel = {self.camera_pixel:g} m is larger than {_LARGEST_CAMERA_PIXEL:g} m; "
+                "pixels are in metres: 6.5 µm is 6.5e-6."
+            )
+        if self.na >= self.medium_index:
+            raise InvalidInputError(
+                f"na must be smaller than medium_index = {self.medium_index:g}, got {self.na:g}; "
+                "give the index of the immersion medium, 1.33 for water or 1.518 for oil."
+            )
+
+    @property
+    def pixel(self) -> float:
+        """Camera pixel seen at the sample, in metres: camera_pixel / magnification."""
+        return self.camera_pixel / self.magnification
+
+    @property
+    def cutoff(self) -> float:
+        """Highest spatial frequency of the field that the objective passes, in cycles per metre: NA/λ."""
+        return self.na / self.wavelength
+
+    @property
+    def nyquist_field_pixel(self) -> float:
+        """Largest pixel at the sample, in metres, that samples the field without loss: λ/(2NA)."""
+        return self.wavelength / (2 * self.na)
+
+    @property
+    def nyquist_intensity_pixel(self) -> float:
+        """Largest pixel at the sample, in metres, that samples the intensity without aliasing: λ/(4NA)."""
+        return self.wavelength / (4 * self.na)

@@ -1,0 +1,80 @@
+"""Zernike polynomials, the usual names of lens aberrations, in Noll's order and normalisation."""
+
+from __future__ import annotations
+
+from math import factorial, isqrt, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fouriscope.errors import InvalidInputError
+
+
+def noll_to_nm(j: int) -> tuple[int, int]:
+    """Radial order n and azimuthal frequency m of Noll's index j = 1, 2, 3, …
+
+    m > 0 stands for cos(mθ) and m < 0 for sin(|m|θ); even j have the cosine, odd j the sine.
+
+    ====  ==================  ====  ======================
+    j     name                j     name
+    ====  ==================  ====  ======================
+    1     piston              5, 6  astigmatism (45°, 0°)
+    2, 3  tilt in x, in y     7, 8  coma in y, in x
+    4     defocus             11    spherical aberration
+    ====  ==================  ====  ======================
+
+    Examples
+    --------
+    >>> [noll_to_nm(j) for j in (1, 2, 3, 4, 5, 11)]
+    [(0, 0), (1, 1), (1, -1), (2, 0), (2, -2), (4, 0)]
+    """
+    if int(j) != j or j < 1:
+        raise InvalidInputError(f"a Noll index is an integer from 1 (piston) on, got {j!r}.")
+    j = int(j)
+    n = (isqrt(8 * j - 7) - 1) // 2
+    place_in_order = j - n * (n + 1) // 2 - 1
+    frequency = 1 + 2 * (place_in_order // 2) if n % 2 else 2 * ((place_in_order + 1) // 2)
+    return n, frequency if j % 2 == 0 else -frequency
+
+
+def zernike(n: int, m: int, rho: ArrayLike, theta: ArrayLike) -> NDArray[np.float64]:
+    """The Zernike polynomial Z_n^m at the polar coordinates (ρ, θ) of the unit disc, with unit RMS over it.
+
+    Z_n^m = √(n+1) R_n^0(ρ) for m = 0, √(2(n+1)) R_n^m(ρ) cos(mθ) for m > 0 and √(2(n+1)) R_n^|m|(ρ) sin(|m|θ) for
+    m < 0, with the radial polynomial
+
+    R_n^m(ρ) = Σ_s (−1)^s (n−s)! / (s! ((n+m)/2−s)! ((n−m)/2−s)!) ρ^(n−2s),  s = 0 … (n−m)/2.
+
+    The polynomials are orthonormal: the mean of Z_a·Z_b over the disc is 1 for a = b and 0 otherwise. A coefficient in
+    radians is therefore the RMS phase that its term contributes. Nothing is cut off at ρ = 1; that is the pupil's task.
+
+    Parameters
+    ----------
+    n, m
+        Order and frequency: |m| ≤ n, and n − |m| even.
+    rho, theta
+        Radius (1 at the rim) and angle from x towards y, of shapes that broadcast.
+
+    Examples
+    --------
+    Defocus is √3 (2ρ² − 1): −√3 in the centre and √3 on the rim.
+
+    >>> zernike(2, 0, [0.0, 1.0], 0.0).round(3).tolist()
+    [-1.732, 1.732]
+    """
+    frequency = abs(m)
+    if n < 0 or frequency > n or (n - frequency) % 2:
+        raise InvalidInputError(f"Zernike orders need |m| ≤ n and n − |m| even, got n = {n!r}, m = {m!r}.")
+    radius = np.asarray(rho, dtype=np.float64)
+    angle = np.asarray(theta, dtype=np.float64)
+    radial = np.zeros_like(radius)
+    for s in range((n - frequency) // 2 + 1):
+        weight = factorial(n - s) / (
+            factorial(s) * factorial((n + frequency) // 2 - s) * factorial((n - frequency) // 2 - s)
+        )
+        radial = radial + (-1) ** s * weight * radius ** (n - 2 * s)
+    if m == 0:
+        value = sqrt(n + 1) * radial * np.ones_like(angle)
+    else:
+        value = sqrt(2 * (n + 1)) * radial * (np.cos(m * angle) if m > 0 else np.sin(frequency * angle))
+    return np.asarray(value, dtype=np.float64)

@@ -1,0 +1,92 @@
+"""From a name, a description or a plain function to a prior."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.priors.base import Image, Prior, SpecValue
+from fouriscope.priors.from_callable import CallablePrior
+from fouriscope.priors.none import NoPrior
+
+# Modules by name rather than classes, so that a heavy prior is imported only by those who ask for it.
+_CLASSES: dict[str, tuple[str, str]] = {
+    "none": ("fouriscope.priors.none", "NoPrior"),
+    "box": ("fouriscope.priors.box", "Box"),
+    "l1": ("fouriscope.priors.l1", "L1"),
+    "tv": ("fouriscope.priors.tv", "TV"),
+}
+
+PriorLike = Prior | Callable[[Image, float], Any] | str | Mapping[str, SpecValue] | None
+
+
+def available_priors() -> tuple[str, ...]:
+    """Return the names that configuration files and :func:`as_prior` understand.
+
+    >>> "tv" in available_priors()
+    True
+    """
+    return tuple(_CLASSES)
+
+
+def prior_from_spec(spec: Mapping[str, SpecValue]) -> Prior:
+    """Build the prior that ``prior.spec()`` describes.
+
+    >>> prior_from_spec({"name": "l1", "strength": 0.5})
+    L1(strength=0.5)
+    """
+    if "name" not in spec:
+        raise InvalidInputError(f'expected the description of a prior to hold "name", got the keys {sorted(spec)}')
+    cls = _class_named(spec["name"])
+    parameters = {key: value for key, value in spec.items() if key != "name"}
+    if cls is not CallablePrior:
+        known = list(inspect.signature(cls).parameters)
+        unknown = sorted(set(parameters) - set(known))
+        if unknown:
+            raise InvalidInputError(
+                f"the prior {spec['name']!r} has no parameter {', '.join(map(repr, unknown))}; it has {known or 'none'}"
+            )
+    return cls.from_parameters(parameters)
+
+
+def as_prior(prior: PriorLike) -> Prior:
+    """Return a prior, whatever it was given as.
+
+    ``None`` is no prior; a prior is returned as it is; a name or a description (a mapping with ``"name"``) is built;
+    any other callable is taken as a denoiser ``f(image, sigma)``.
+
+    >>> as_prior("l1"), as_prior(None)
+    (L1(strength='auto'), NoPrior())
+    """
+    if prior is None:
+        return NoPrior()
+    if isinstance(prior, Prior):
+        return prior
+    if isinstance(prior, str):
+        return prior_from_spec({"name": prior})
+    if isinstance(prior, Mapping):
+        return prior_from_spec(prior)
+    if isinstance(prior, type) and issubclass(prior, Prior):
+        raise InvalidInputError(f"expected a prior, got the class {prior.__name__}; make one: {prior.__name__}()")
+    if callable(prior):
+        return CallablePrior(prior)
+    raise InvalidInputError(
+        f"expected a prior, a name among {list(available_priors())}, a function f(image, sigma) or None, got {prior!r}"
+    )
+
+
+def _class_named(name: object) -> type[Prior]:
+    key = name.strip().lower() if isinstance(name, str) else ""
+    if key == "callable":
+        return CallablePrior
+    if key not in _CLASSES:
+        close = difflib.get_close_matches(key, _CLASSES, n=2, cutoff=0.5)
+        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        raise InvalidInputError(f"unknown prior {name!r}; {hint}available: {', '.join(_CLASSES)}")
+    module, class_name = _CLASSES[key]
+    cls: type[Prior] = getattr(import_module(module), class_name)
+    return cls

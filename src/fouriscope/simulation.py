@@ -1,0 +1,171 @@
+"""From an object to an acquisition: noise, a camera, imperfect LEDs. The forward model is the reconstruction's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition, ArrayFrames, CalibratedFrames, Frames
+from fouriscope.errors import InvalidInputError
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import LEDArray
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A camera that counts photons: shot noise, read noise, offset, quantisation, saturation.
+
+    Parameters
+    ----------
+    photons
+        Mean photo-electrons a pixel in the empty bright field.
+    read_noise
+        Standard deviation in electrons.
+    offset
+        Counts added by the camera to every pixel.
+    bits
+        Depth of the converter.
+    full_well
+        Electrons at which a pixel saturates; twice ``photons`` by default. It maps to the largest count.
+    """
+
+    photons: float
+    read_noise: float = 0.0
+    offset: float = 0.0
+    bits: int = 16
+    full_well: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.photons > 0:
+            raise InvalidInputError(f"photons (electrons in the empty bright field) must be positive: {self.photons}")
+        if self.read_noise < 0 or self.offset < 0:
+            raise InvalidInputError(f"read noise and offset must not be negative: {self.read_noise}, {self.offset}")
+        if not 1 <= self.bits <= 16:
+            raise InvalidInputError(f"a camera has 1 to 16 bits, got {self.bits}")
+        if self.full_well is not None and not self.full_well > 0:
+            raise InvalidInputError(f"full_well must be positive, got {self.full_well}")
+
+    @property
+    def counts_per_electron(self) -> float:
+        full_well = 2 * self.photons if self.full_well is None else self.full_well
+        return float((2**self.bits - 1 - self.offset) / full_well)
+
+    def expose(self, intensity: NDArray[Any], rng: np.random.Generator) -> NDArray[np.uint16]:
+        """Counts for one frame of ideal intensity (1 = empty bright field)."""
+        electrons = rng.poisson(np.maximum(intensity, 0) * self.photons).astype(np.float64)
+        if self.read_noise:
+            electrons += rng.normal(0.0, self.read_noise, electrons.shape)
+        counts = np.rint(electrons * self.counts_per_electron + self.offset)
+        return np.clip(counts, 0, 2**self.bits - 1).astype(np.uint16)
+
+
+def simulate(
+    model: ForwardModel,
+    truth: NDArray[Any],
+    *,
+    snr_db: float | None = None,
+    noise: Literal["stack", "frame"] = "stack",
+    camera: Camera | None = None,
+    led_intensity_error: float = 0.0,
+    led_position_error: float = 0.0,
+    seed: int,
+) -> Acquisition:
+    r"""Simulate the frames of an object.
+
+    Parameters
+    ----------
+    model
+        The microscope. The acquisition states this geometry even if ``led_position_error`` moves the LEDs.
+    truth
+        x of the model (phase, or phase and absorption), or a complex transmittance o = e^{i(φ+iμ)} of its object shape.
+    snr_db, noise
+        Additive white Gaussian noise at 10 log₁₀(‖y‖²/‖e‖²) = ``snr_db``, over the whole ``"stack"`` (one σ for all
+        frames; dark-field frames then drown) or for each ``"frame"`` on its own: two different worlds.
+    camera
+        Photon counting instead of additive noise.
+    led_intensity_error
+        Relative standard deviation of the LEDs' brightness.
+    led_position_error
+        Standard deviation in metres of each LED's position, in y and in x.
+    seed
+        Same seed, same frames.
+
+    Examples
+    --------
+    >>> import numpy as np, fouriscope as fs
+    >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> model = fs.ForwardModel(optics, fs.LEDArray.square(3, pitch=4e-3, height=70e-3), (32, 32))
+    >>> data = fs.simulate(model, np.zeros(model.object_shape), snr_db=40, seed=0)
+    >>> data.frames.shape
+    (9, 32, 32)
+    """
+    if snr_db is not None and camera is not None:
+        raise InvalidInputError("give snr_db (additive noise) or a camera (photon noise), not both")
+    if noise not in ("stack", "frame"):
+        raise InvalidInputError(f"noise must be 'stack' or 'frame', got {noise!r}")
+    if led_intensity_error < 0 or led_position_error < 0:
+        raise InvalidInputError("LED errors are standard deviations and must not be negative")
+    rng = np.random.default_rng(seed)
+    x = _as_x(model, truth)
+    lit_by = _displaced(model, led_position_error, rng) if led_position_error else model
+    ideal = lit_by.intensity(x)
+    if led_intensity_error:
+        ideal *= np.maximum(1 + rng.normal(0.0, led_intensity_error, len(ideal)), 0)[:, None, None]
+    frames: Frames
+    if camera is not None:
+        counts = np.stack([camera.expose(frame, rng) for frame in ideal])
+        gain = camera.photons * camera.counts_per_electron
+        frames = CalibratedFrames(ArrayFrames(counts), offset=camera.offset, gain=gain)
+    else:
+        if snr_db is not None:
+            _add_white_noise(ideal, snr_db, noise, rng)
+        frames = ArrayFrames(ideal)
+    return Acquisition(
+        model.optics,
+        model.illumination,
+        frames,
+        pupil=model.pupil,
+        patch_center=model.geometry.patch_center,
+        truth=x,
+    )
+
+
+def _as_x(model: ForwardModel, truth: NDArray[Any]) -> NDArray[Any]:
+    truth = np.asarray(truth)
+    if not np.iscomplexobj(truth):
+        return model.check_x(truth)
+    if model.object.name != "complex":
+        raise InvalidInputError("a complex object needs a model made with object='complex'")
+    if not np.all(np.abs(truth) > 0):
+        raise InvalidInputError("an opaque pixel (transmittance 0) has no finite absorption; use a small value instead")
+    return model.check_x(np.stack([np.angle(truth), -np.log(np.abs(truth))]))
+
+
+def _displaced(model: ForwardModel, error: float, rng: np.random.Generator) -> ForwardModel:
+    leds = model.illumination
+    if not isinstance(leds, LEDArray):
+        raise InvalidInputError("position errors need LEDs with positions; these were given as directions")
+    moved = replace(leds, positions=leds.positions + rng.normal(0.0, error, leds.positions.shape))
+    return ForwardModel(
+        model.optics,
+        moved,
+        model.frame_shape,
+        pupil=model.pupil,
+        object=model.object,
+        object_shape=model.object_shape,
+        margin=model.geometry.margin,
+        patch_center=model.geometry.patch_center,
+        dtype=model.dtype,
+    )
+
+
+def _add_white_noise(frames: NDArray[Any], snr_db: float, noise: str, rng: np.random.Generator) -> None:
+    power = np.mean(frames.astype(np.float64) ** 2, axis=(1, 2))
+    if noise == "stack":
+        power = np.full(len(frames), power.mean())
+    sigma = np.sqrt(power / 10 ** (snr_db / 10))
+    for frame, s in zip(frames, sigma, strict=True):
+        frame += rng.normal(0.0, s, frame.shape)
