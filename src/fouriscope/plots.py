@@ -175,8 +175,7 @@ def convergence_figure(
     """
     if not curves:
         raise InvalidInputError("convergence_figure needs at least one curve, but the mapping is empty")
-    longest_name = max(len(name) for name in curves)
-    labels_width = 0.3 + 0.085 * longest_name
+    labels_width = _labels_width(curves)
     top = MARGIN + (TITLE_HEIGHT if title else 0)
     plot_width, plot_height, left, bottom = 5.6, 3.5, 0.85, 0.65
     page = _Page(left + plot_width + labels_width + MARGIN, top + plot_height + bottom)
@@ -229,7 +228,7 @@ def result_figure(
     first_top = MARGIN + (TITLE_HEIGHT if title else 0)
     end_labels = len(curves) > 1
     page = _Page(
-        width=MARGIN + cells_across * cell_width + (0.5 if end_labels else 0),
+        width=MARGIN + cells_across * cell_width + (_labels_width(curves) - 0.6 if end_labels else 0),
         height=first_top + (1 if amplitude_image is None else 2) * cell_height + 0.05,
     )
     if title:
@@ -239,11 +238,14 @@ def result_figure(
         down, across = divmod(number, cells_across)
         return MARGIN + across * cell_width, first_top + down * cell_height + 0.42
 
-    def show(number: int, name: str, image: RealArray, colours: str, label: str) -> Axes:
+    def show(
+        number: int, name: str, image: RealArray, colours: str, label: str, size: tuple[float, float] = (width, height)
+    ) -> Axes:
         left, top = corner(number)
-        axes = page.axes(left, top, width, height)
+        axes = page.axes(left, top, *size)
         page.header(left, top, width, name, "")
-        page.colour_bar(_show(axes, image, colours, _limits([image]), field), left + width + 0.1, top, height, label)
+        mappable = _show(axes, image, colours, _limits([image]), field)
+        page.colour_bar(mappable, left + size[0] + 0.1, top, size[1], label)
         return axes
 
     phase_axes = show(0, "Phase", phase_image, cmap, "phase (rad)")
@@ -253,7 +255,11 @@ def result_figure(
         show(1, "Amplitude", amplitude_image, cmap, "amplitude")
     image_count = 1 if amplitude_image is None else 2
     spectrum = _log_spectrum(phase_image, amplitude_image)
-    spectrum_axes = show(image_count, "Spectrum of the object", spectrum, "inferno", "log₁₀ of magnitude / highest")
+    # Both axes of a spectrum end at the same frequency: only in a square is the disc of the pupil round.
+    square = (min(width, height), min(width, height))
+    spectrum_axes = show(
+        image_count, "Spectrum of the object", spectrum, "inferno", "log₁₀ of magnitude / highest", square
+    )
     _frequency_ticks(spectrum_axes, field, pixel_um)
 
     left, top = corner(image_count + 1)
@@ -479,6 +485,11 @@ def _draw_curves(
         heights = [_height_on_axis(axes, value) for value, _, _ in ends]
         for place, (_, name, colour) in zip(_spread(heights, 0.165 / height_inches), ends, strict=True):
             axes.text(1.02, place, name, transform=axes.transAxes, color=colour, fontsize=9.5, va="center")
+
+
+def _labels_width(curves: Mapping[str, object]) -> float:
+    """Room in inches for the names at the ends of the curves."""
+    return 0.3 + 0.09 * max(len(name) for name in curves)
 
 
 def _curve(name: str, x: npt.ArrayLike, y: npt.ArrayLike, log_y: bool) -> _Curve:

@@ -203,7 +203,7 @@ class ForwardModel:
         out = np.empty((len(indices), *self.frame_shape), self.complex_dtype)
         grid = np.zeros(self.geometry.grid_shape, self.complex_dtype)
         scale = grid.size / spectrum.size
-        window = self._window()
+        window = self.window
         for b, led in enumerate(indices):
             source, target = self._boxes(int(led))
             stack, index = self.pupils(indices[b : b + 1])
@@ -221,7 +221,7 @@ class ForwardModel:
             )
         spectrum = np.zeros(self.object_shape, self.complex_dtype)
         padded = np.zeros(self.geometry.grid_shape, self.complex_dtype)
-        window = self._window()
+        window = self.window
         for b, led in enumerate(indices):
             source, target = self._boxes(int(led))
             stack, index = self.pupils(indices[b : b + 1])
@@ -233,7 +233,9 @@ class ForwardModel:
         """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`)."""
         return self.object.pull_back(transmittance, derivative)
 
-    def _window(self) -> tuple[slice, slice]:
+    @property
+    def window(self) -> tuple[slice, slice]:
+        """The measured window inside the frame's grid (all of it without a margin)."""
         margin = self.geometry.margin
         return (slice(margin, margin + self.frame_shape[0]), slice(margin, margin + self.frame_shape[1]))
 

@@ -49,8 +49,13 @@ def automatic_object_shape(
     (500, 500)
     """
     reach = (largest_illumination_na + optics.na) / optics.wavelength
-    factors = [math.ceil(2 * round(2 * reach * size * optics.pixel) / size) for size in grid_shape]
-    factor = max(1, *factors)
+    factor = 1
+    for size in grid_shape:
+        reach_in_bins = reach * size * optics.pixel
+        by_rule = math.ceil(2 * round(2 * reach_in_bins) / size)
+        # A reach below two bins can round to too little; a crop on whole bins extends up to one bin beyond the reach.
+        by_need = math.ceil((2 * reach_in_bins + 3) / size)
+        factor = max(factor, by_rule, by_need)
     return factor * grid_shape[0], factor * grid_shape[1]
 
 
@@ -204,11 +209,12 @@ class Geometry:
         if box.height <= grid[0] and box.width <= grid[1]:
             return
         # A disc anywhere within half a bin covers up to 2R + 2 bins, which leaves this much of λ/(2NA).
-        usable = self.optics.nyquist_field_pixel * (1 - 2 / min(grid))
+        nyquist = self.optics.nyquist_field_pixel
+        usable = nyquist * (1 - 2 / min(grid))
         raise InvalidInputError(
-            f"the camera undersamples the field: the pupil needs {box.height} × {box.width} frequency bins and the frame "
-            f"has {grid[0]} × {grid[1]}. The pixel at the sample is {self.optics.pixel * 1e6:.4g} µm and may be at most "
-            f"{usable * 1e6:.4g} µm here (λ/(2NA) = {self.optics.nyquist_field_pixel * 1e6:.4g} µm less two bins); "
+            f"the camera undersamples the field: the pupil needs {box.height} × {box.width} frequency bins and the "
+            f"frame has {grid[0]} × {grid[1]}. The pixel at the sample is {self.optics.pixel * 1e6:.4g} µm and may be "
+            f"at most {usable * 1e6:.4g} µm here (λ/(2NA) = {nyquist * 1e6:.4g} µm less two bins); "
             f"use a magnification of at least {self.optics.camera_pixel / usable:.4g} or a smaller camera pixel."
         )
 
@@ -230,7 +236,7 @@ class Geometry:
         needed = np.maximum(np.maximum(-2 * first, 2 * last + 1).max(axis=0), grid).tolist()
         raise InvalidInputError(
             f"LED {led} at (na_y, na_x) = ({self.na[led, 0]:.4f}, {self.na[led, 1]:.4f}) with the objective's NA "
-            f"{self.optics.na:g} reaches outside the object's spectrum, which an object of shape {shape} ends at NA "
+            f"{self.optics.na:g} reaches outside the object's spectrum, which for shape {shape} ends at NA "
             f"({limits[0]:.4f}, {limits[1]:.4f}); the smallest object_shape that would do is {tuple(needed)}."
         )
 

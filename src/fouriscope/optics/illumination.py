@@ -121,8 +121,8 @@ class LEDArray:
         if rows < 1 or columns < 1:
             raise InvalidInputError(f"shape must be at least 1 row and 1 column of LEDs, got {shape!r}.")
         step = require_positive("pitch", pitch)
-        y = (np.arange(rows) - (rows - 1) / 2) * step
-        x = (np.arange(columns) - (columns - 1) / 2) * step
+        y = (np.arange(rows, dtype=np.float64) - (rows - 1) / 2) * step
+        x = (np.arange(columns, dtype=np.float64) - (columns - 1) / 2) * step
         return cls.at(_row_major(y, x), height, rotation=rotation, offset=offset, slide=slide)
 
     @classmethod
@@ -138,7 +138,8 @@ class LEDArray:
     ) -> LEDArray:
         """The lattice points nearer to the origin than ``radius``, counted in pitches, in row-major order."""
         reach = math.ceil(require_positive("radius", radius))
-        lattice = _row_major(*2 * (np.arange(-reach, reach + 1, dtype=np.float64),))
+        steps = np.arange(-reach, reach + 1, dtype=np.float64)
+        lattice = _row_major(steps, steps)
         inside = np.hypot(lattice[:, 0], lattice[:, 1]) < radius
         positions = lattice[inside] * require_positive("pitch", pitch)
         return cls.at(positions, height, rotation=rotation, offset=offset, slide=slide)
@@ -196,7 +197,7 @@ class LEDArray:
         return replace(self, positions=_select(self.positions, indices))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Directions:
     """Illumination directions that are known as such, from a calibration or a goniometer.
 
@@ -252,10 +253,13 @@ class Directions:
 
 def require_point(name: str, point: Sequence[float]) -> tuple[float, float]:
     """Return ``point`` as two floats (y, x), or say that argument ``name`` is something else."""
-    values = tuple(np.asarray(point, dtype=np.float64).ravel().tolist())
-    if len(values) != 2 or not all(math.isfinite(value) for value in values):
+    try:
+        y, x = (float(value) for value in point)
+    except (TypeError, ValueError):
+        y = x = math.nan
+    if not (math.isfinite(y) and math.isfinite(x)):
         raise InvalidInputError(f"{name} must be two finite numbers (y, x) in metres, got {point!r}.")
-    return values[0], values[1]
+    return y, x
 
 
 def _read_only_pairs(name: str, meaning: str, values: ArrayLike) -> FloatArray:
@@ -278,9 +282,10 @@ def _select(pairs: FloatArray, indices: ArrayLike) -> FloatArray:
     if chosen.ndim != 1 or not (chosen.dtype == np.bool_ or np.issubdtype(chosen.dtype, np.integer)):
         raise InvalidInputError(f"indices must be a sequence of integers or a boolean mask, got {indices!r}.")
     try:
-        return pairs[chosen]
+        picked: FloatArray = pairs[chosen]
     except IndexError:
         raise InvalidInputError(f"indices must choose among {len(pairs)} LEDs, got {indices!r}.") from None
+    return picked
 
 
 def _sines(lateral: FloatArray, height: float) -> FloatArray:

@@ -1,0 +1,108 @@
+"""One loop. A method writes only ``step()``; the loop keeps the clock, the history and the truth's SNR."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope import metrics
+from fouriscope.forward.objects import RealArray
+from fouriscope.solvers.history import History, Record
+from fouriscope.solvers.stopping import StopRule
+
+
+class StepReport(NamedTuple):
+    """What a step tells the loop."""
+
+    misfit: float
+    residual: float
+    step: float
+    strength: float
+    frames: int
+
+
+@dataclass(frozen=True)
+class SolverState:
+    """Everything needed to go on exactly: arrays, and numbers and strings that JSON can hold."""
+
+    arrays: dict[str, NDArray[Any]]
+    values: dict[str, Any]
+
+
+Callback = Callable[["Solver", Record], bool | None]
+
+
+class Solver(ABC):
+    """x^k → x^{k+1}. Subclasses write :meth:`step`, and declare their state for checkpoints."""
+
+    def __init__(self, *, truth: RealArray | None = None) -> None:
+        self.history = History()
+        self.stop_reason: str | None = None
+        self._truth = truth
+
+    @property
+    @abstractmethod
+    def x(self) -> RealArray:
+        """The current estimate; do not write to it."""
+
+    @abstractmethod
+    def step(self) -> StepReport:
+        """One iteration: update the state completely, or raise and leave it as it was."""
+
+    @abstractmethod
+    def state(self) -> SolverState:
+        """The state after the last completed iteration (history excluded)."""
+
+    @abstractmethod
+    def load_state(self, state: SolverState) -> None:
+        """Go back to a state returned by :meth:`state`."""
+
+    def observed(self) -> RealArray:
+        """The part of x that is compared with the truth: all of it unless a subclass knows better."""
+        return self.x
+
+    def solve(self, stop: StopRule, callbacks: Sequence[Callback] = ()) -> History:
+        """Iterate until ``stop`` says so, or a callback returns True. Callbacks run outside the clock."""
+        self.stop_reason = stop(self.history)
+        while self.stop_reason is None:
+            seconds = self.history.last.seconds if len(self.history) else 0.0
+            frames = self.history.last.frames_seen if len(self.history) else 0
+            began = time.perf_counter()
+            report = self.step()
+            seconds += time.perf_counter() - began
+            snr = self._snr()
+            record = Record(
+                iteration=len(self.history) + 1,
+                frames_seen=frames + report.frames,
+                seconds=seconds,
+                misfit=report.misfit,
+                residual=report.residual,
+                step=report.step,
+                strength=report.strength,
+                snr=snr.aligned,
+                snr_raw=snr.raw,
+            )
+            self.history.append(record)
+            interrupted = [bool(callback(self, record)) for callback in callbacks]
+            self.stop_reason = stop(self.history)
+            if self.stop_reason is None and any(interrupted):
+                self.stop_reason = "interrupted"
+        return self.history
+
+    def _snr(self) -> metrics.SNR:
+        if self._truth is None:
+            return metrics.SNR(math.nan, math.nan)
+        return metrics.snr_both(self.observed(), self._truth)
+
+
+def relative_norm(difference: RealArray, reference: RealArray) -> float:
+    """‖difference‖ / ‖reference − mean‖: the mean of a phase cannot be observed and must not make a residual small."""
+    centred = float(np.std(reference, dtype=np.float64)) * math.sqrt(reference.size)
+    return float(np.linalg.norm(difference)) / centred if centred > 0 else math.inf

@@ -1,0 +1,85 @@
+"""What happened, iteration by iteration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Record:
+    """One iteration.
+
+    Attributes
+    ----------
+    iteration
+        Counted from 1.
+    frames_seen
+        Frames used so far, repeated ones counted again.
+    seconds
+        Time spent in the solver so far; callbacks are not counted.
+    misfit
+        d over this iteration's minibatch, at the point where its gradient was taken.
+    residual
+        ‖P(s) − s‖ / ‖s‖, with P the whole iteration: gradient step and denoiser; 0 at a fixed point. (A pretended
+        objective would be dishonest for a denoiser that has none.)
+    step
+        γ.
+    strength
+        λ of the prior; with several images, of the first.
+    snr, snr_raw
+        dB against the truth, where it is known: without the unobservable constant, and as it is. NaN otherwise.
+    """
+
+    iteration: int
+    frames_seen: int
+    seconds: float
+    misfit: float
+    residual: float
+    step: float
+    strength: float
+    snr: float = math.nan
+    snr_raw: float = math.nan
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, without those that are not known."""
+        return {key: value for key, value in asdict(self).items() if not (isinstance(value, float) and math.isnan(value))}
+
+
+class History:
+    """The records of a run, in order; columns by name.
+
+    >>> history = History([Record(1, 60, 0.1, 2.0, 0.5, 100.0, 0.0), Record(2, 120, 0.2, 1.0, 0.2, 100.0, 0.0)])
+    >>> history["misfit"]
+    array([2., 1.])
+    """
+
+    def __init__(self, records: list[Record] | None = None) -> None:
+        self.records = list(records or [])
+
+    def append(self, record: Record) -> None:
+        self.records.append(record)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    @property
+    def last(self) -> Record:
+        return self.records[-1]
+
+    def __getitem__(self, column: str) -> NDArray[np.float64]:
+        if column not in (names := [f.name for f in fields(Record)]):
+            raise KeyError(f"history has the columns {', '.join(names)}, not {column!r}")
+        return np.array([getattr(record, column) for record in self.records], dtype=np.float64)
+
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        """All columns by name."""
+        return {f.name: self[f.name] for f in fields(Record)}

@@ -1,0 +1,105 @@
+"""Where to start: a flat object, or a linear deconvolution of the bright-field frames."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import DataFidelity
+from fouriscope.forward import ForwardModel
+from fouriscope.forward.objects import RealArray
+
+StartName = Literal["flat", "linear"]
+
+
+def starting_point(start: StartName | RealArray, fidelity: DataFidelity) -> RealArray:
+    """x⁰: zeros for "flat", :func:`bright_field_deconvolution` for "linear", or an array of the user's."""
+    model = fidelity.model
+    if isinstance(start, np.ndarray):
+        return model.check_x(start).copy()
+    if start == "flat":
+        return np.zeros(model.x_shape, model.dtype)
+    if start == "linear":
+        return bright_field_deconvolution(fidelity)
+    raise InvalidInputError(f"start must be 'flat', 'linear' or an array of shape {model.x_shape}, got {start!r}")
+
+
+def bright_field_deconvolution(fidelity: DataFidelity, *, damping: float = 0.01) -> RealArray:
+    """The object that explains the bright-field frames to first order.
+
+    For a weak object o ≈ 1 + iφ − μ the spectrum of frame i is linear in those of φ and μ,
+
+        Ŷ_i(k) = p̄₀P(k) · (iΦ − M)(k) + p₀P̄(−k) · (−iΦ − M)(k),    p₀ = P(DC as LED i sees it),
+
+    and all bright-field frames together give a 1 × 1 (phase) or 2 × 2 (phase and absorption) least-squares problem
+    for each frequency, damped by ``damping`` times its largest diagonal. What no bright-field frame carries (the
+    phase below the gap at the pupil's edge, everything above the band of a frame) stays zero.
+    """
+    model = fidelity.model
+    channels = len(model.object.channels)
+    shape = model.geometry.grid_shape
+    normal = np.zeros((channels, channels, *shape), np.complex128)
+    right = np.zeros((channels, *shape), np.complex128)
+    for led in np.flatnonzero(model.geometry.bright_field & (fidelity.weights > 0)):
+        transfer = _transfer(model, int(led))[:channels]
+        spectrum = np.fft.fft2(_contrast(fidelity, int(led)))
+        weight = fidelity.weights[led]
+        right += weight * np.conj(transfer) * spectrum
+        normal += weight * np.conj(transfer)[:, None] * transfer[None, :]
+    diagonal = np.arange(channels)
+    peak = float(np.abs(normal[diagonal, diagonal]).max(initial=0.0))
+    if not peak:
+        return np.zeros(model.x_shape, model.dtype)
+    normal[diagonal, diagonal] += damping * peak
+    solution = np.linalg.solve(normal.transpose(2, 3, 0, 1), right.transpose(1, 2, 0)[..., None])[..., 0]
+    images = np.stack([_resample(model, solution[..., c]) for c in range(channels)])
+    return images.reshape(model.x_shape).astype(model.dtype)
+
+
+def _contrast(fidelity: DataFidelity, led: int) -> NDArray[Any]:
+    """Frame / mean − 1 on the grid, zero in the margin."""
+    model = fidelity.model
+    frame = np.asarray(fidelity.frames.frame(led), np.float64)
+    mask = fidelity.masks[led if len(fidelity.masks) > 1 else 0] > 0
+    mean = frame[mask].mean() if mask.any() else 0.0
+    grid = np.zeros(model.geometry.grid_shape)
+    if mean > 0:
+        grid[model.window] = np.where(mask, frame / mean - 1, 0.0)
+    return grid
+
+
+def _transfer(model: ForwardModel, led: int) -> NDArray[np.complex128]:
+    """(2, rows, columns): from Φ and M to the intensity's spectrum of one LED, on the frame grid's FFT layout."""
+    geometry = model.geometry
+    box = geometry.support_box
+    stack, index = model.pupils(np.array([led]))
+    rows, columns = geometry.grid_shape
+    center_row, center_column = geometry.whole_bins[led]
+    # The pupil as the object's frequencies k see it: P at frame bin k − c, laid out with k = 0 first.
+    pupil = np.zeros(geometry.grid_shape, np.complex128)
+    k_rows = np.arange(box.row0, box.row0 + box.height) + center_row
+    k_columns = np.arange(box.col0, box.col0 + box.width) + center_column
+    inside_rows = np.abs(2 * k_rows) < rows
+    inside_columns = np.abs(2 * k_columns) < columns
+    target = np.ix_(k_rows[inside_rows] % rows, k_columns[inside_columns] % columns)
+    pupil[target] = stack[index[0]][np.ix_(inside_rows, inside_columns)]
+    mirrored = np.roll(pupil[::-1, ::-1], (1, 1), (0, 1))  # P(−k)
+    background = pupil[0, 0]
+    if not abs(background):
+        return np.zeros((2, *geometry.grid_shape), np.complex128)
+    direct = np.conj(background) * pupil / abs(background) ** 2
+    twin = background * np.conj(mirrored) / abs(background) ** 2
+    return np.stack([1j * (direct - twin), -(direct + twin)])
+
+
+def _resample(model: ForwardModel, spectrum: NDArray[np.complex128]) -> NDArray[np.float64]:
+    """Fourier interpolation of an image from the frame's grid to the object's."""
+    rows, columns = model.geometry.grid_shape
+    k_rows = np.fft.fftfreq(rows, 1 / rows).astype(int)
+    k_columns = np.fft.fftfreq(columns, 1 / columns).astype(int)
+    fine = np.zeros(model.object_shape, np.complex128)
+    fine[np.ix_(k_rows % model.object_shape[0], k_columns % model.object_shape[1])] = spectrum
+    return np.fft.ifft2(fine).real * (fine.size / spectrum.size)

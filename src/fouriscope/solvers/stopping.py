@@ -1,0 +1,110 @@
+"""When to stop. Rules compose: ``Iterations(200) | Seconds(60)`` stops at whichever comes first, ``&`` at the later."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.solvers.history import History
+
+
+class StopRule(ABC):
+    """Decides after each iteration, from the history alone, so that a resumed run stops where the first would have."""
+
+    @abstractmethod
+    def __call__(self, history: History) -> str | None:
+        """The reason to stop, or None to go on."""
+
+    def fraction_done(self, history: History) -> float | None:
+        """How far along the run is, from 0 to 1, where that can be said."""
+        return None
+
+    def __or__(self, other: StopRule) -> StopRule:
+        return AnyOf(self, other)
+
+    def __and__(self, other: StopRule) -> StopRule:
+        return AllOf(self, other)
+
+
+@dataclass(frozen=True)
+class Iterations(StopRule):
+    """After ``count`` iterations."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            raise InvalidInputError(f"the number of iterations must not be negative, got {self.count}")
+
+    def __call__(self, history: History) -> str | None:
+        return f"{self.count} iterations" if len(history) >= self.count else None
+
+    def fraction_done(self, history: History) -> float | None:
+        return min(1.0, len(history) / self.count) if self.count else 1.0
+
+
+@dataclass(frozen=True)
+class Seconds(StopRule):
+    """After ``limit`` seconds in the solver."""
+
+    limit: float
+
+    def __post_init__(self) -> None:
+        if not self.limit > 0:
+            raise InvalidInputError(f"the time limit must be positive, got {self.limit} s")
+
+    def __call__(self, history: History) -> str | None:
+        return f"{self.limit:g} s" if len(history) and history.last.seconds >= self.limit else None
+
+    def fraction_done(self, history: History) -> float | None:
+        return min(1.0, history.last.seconds / self.limit) if len(history) else 0.0
+
+
+@dataclass(frozen=True)
+class Residual(StopRule):
+    """When the fixed-point residual, averaged over ``window`` iterations, has fallen to ``tolerance``.
+
+    Minibatches make the residual noisy: the average over a window is what can be trusted.
+    """
+
+    tolerance: float
+    window: int = 10
+
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0:
+            raise InvalidInputError(f"the residual's tolerance must be positive, got {self.tolerance}")
+
+    def __call__(self, history: History) -> str | None:
+        if len(history) < self.window:
+            return None
+        recent = [record.residual for record in history.records[-self.window :]]
+        mean = sum(recent) / len(recent)
+        return f"residual {mean:.2g} ≤ {self.tolerance:g}" if mean <= self.tolerance else None
+
+
+class AnyOf(StopRule):
+    """Stops as soon as one of its rules does."""
+
+    def __init__(self, *rules: StopRule) -> None:
+        self.rules = rules
+
+    def __call__(self, history: History) -> str | None:
+        return next((reason for rule in self.rules if (reason := rule(history)) is not None), None)
+
+    def fraction_done(self, history: History) -> float | None:
+        return max((f for rule in self.rules if (f := rule.fraction_done(history)) is not None), default=None)
+
+
+class AllOf(StopRule):
+    """Stops when all of its rules do."""
+
+    def __init__(self, *rules: StopRule) -> None:
+        self.rules = rules
+
+    def __call__(self, history: History) -> str | None:
+        reasons = [rule(history) for rule in self.rules]
+        return " and ".join(r for r in reasons if r) if all(reasons) else None
+
+    def fraction_done(self, history: History) -> float | None:
+        return min((f for rule in self.rules if (f := rule.fraction_done(history)) is not None), default=None)

@@ -1,0 +1,281 @@
+"""Figures that open, show what they were given, and never leave half a file behind."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from skimage.io import imread
+
+from fouriscope import plots
+from fouriscope.errors import InvalidInputError
+
+Image = npt.NDArray[np.float64]
+
+
+@pytest.fixture(scope="module")
+def truth() -> Image:
+    rows, columns = np.mgrid[0:60, 0:60]
+    return np.asarray(np.sin(rows / 6.0) + np.cos(columns / 9.0), dtype=np.float64)
+
+
+@pytest.fixture(scope="module")
+def panels(truth: Image) -> list[plots.Panel]:
+    noisy = truth + 0.1 * np.random.default_rng(0).normal(size=truth.shape) + 5.0
+    return [
+        plots.Panel("Raw frame", 1000 * truth[::5, ::5], "12 × 12", own_scale=True),
+        plots.Panel("Truth", truth),
+        plots.snr_panel("TV-Online", noisy, truth),
+    ]
+
+
+def _image_axes(figure: Any) -> list[Any]:
+    return [axes for axes in figure.axes if axes.get_images()]
+
+
+def _words(figure: Any) -> str:
+    texts = [*figure.texts, *(text for axes in figure.axes for text in axes.texts)]
+    return "\n".join(text.get_text() for text in texts)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+def test_comparison_is_written_whole_and_leaves_nothing_else(
+    panels: list[plots.Panel], tmp_path: Path, suffix: str
+) -> None:
+    figure = plots.comparison_figure(panels, pixel=0.16e-6, zoom=(5, 20, 15), title="Cameraman")
+    path = plots.save_figure(figure, tmp_path / f"figure{suffix}")
+    assert os.listdir(tmp_path) == [f"figure{suffix}"]
+    assert path.stat().st_size > 2000
+
+
+def test_png_opens_with_the_resolution_asked_for(panels: list[plots.Panel], tmp_path: Path) -> None:
+    figure = plots.comparison_figure(panels)
+    pixels = imread(plots.save_figure(figure, tmp_path / "figure.png", dpi=100))
+    assert pixels.shape[:2] == pytest.approx(figure.get_size_inches()[::-1] * 100, abs=1)
+    assert pixels[..., :3].std() > 10  # something is drawn
+
+
+def test_every_panel_is_shown_once_and_again_in_the_zoom(panels: list[plots.Panel]) -> None:
+    assert len(_image_axes(plots.comparison_figure(panels))) == 3
+    assert len(_image_axes(plots.comparison_figure(panels, zoom=(0, 0, 10)))) == 6
+
+
+def test_panels_of_different_pixels_have_one_physical_size(panels: list[plots.Panel]) -> None:
+    shown = _image_axes(plots.comparison_figure(panels))
+    assert {axes.get_images()[0].get_array().shape for axes in shown} == {(12, 12), (60, 60)}
+    assert {tuple(axes.get_images()[0].get_extent()) for axes in shown} == {(0, 60, 60, 0)}
+    sizes = np.array([axes.get_position().size for axes in shown])
+    np.testing.assert_allclose(sizes, np.broadcast_to(sizes[0], sizes.shape))
+
+
+def test_colour_scale_is_shared_except_for_panels_with_their_own(panels: list[plots.Panel]) -> None:
+    raw, truth, estimate = (axes.get_images()[0].get_clim() for axes in _image_axes(plots.comparison_figure(panels)))
+    assert truth == estimate
+    assert raw[1] > 100 * truth[1]
+    fixed = _image_axes(plots.comparison_figure(panels, limits=(-1.0, 2.0)))
+    assert [axes.get_images()[0].get_clim() for axes in fixed[1:]] == [(-1.0, 2.0)] * 2
+
+
+def test_words_name_scale_and_score(panels: list[plots.Panel]) -> None:
+    figure = plots.comparison_figure(panels, pixel=0.16e-6, zoom=(0, 0, 10), title="The whole")
+    words = _words(figure)
+    for expected in ("The whole", "Raw frame", "12 × 12 · own scale", "SNR 2", "raw", "2 µm", "200 nm"):
+        assert expected in words
+    assert "µm" not in _words(plots.comparison_figure(panels))
+    assert any("rad" in axes.get_ylabel() for axes in figure.axes)
+
+
+def test_scale_bar_has_the_length_that_it_names(truth: Image) -> None:
+    figure = plots.comparison_figure([plots.Panel("Truth", truth)], pixel=0.5e-6)
+    (bar,) = _image_axes(figure)[0].patches
+    assert "5 µm" in _words(figure)
+    assert bar.get_width() * 0.5 == pytest.approx(5.0)
+
+
+def test_snr_panel_takes_away_the_constant(truth: Image) -> None:
+    panel = plots.snr_panel("Shifted", truth + 3.0, truth)
+    np.testing.assert_allclose(panel.image, truth, atol=1e-12)
+    assert "raw −" in panel.caption
+
+
+def test_long_titles_stay_within_their_panel(truth: Image) -> None:
+    panels = [plots.Panel("a very long title indeed " * 5, truth, "and a caption as long " * 6)] * 2
+    figure = plots.comparison_figure(panels)
+    right_edge = _image_axes(figure)[0].get_window_extent().x1
+    for text in figure.texts[:2]:
+        assert text.get_window_extent().x1 <= right_edge + 1
+
+
+@pytest.mark.parametrize("image", [np.zeros((8, 8)), np.full((8, 8), 7), np.array([[np.nan, 1.0], [2.0, 3.0]])])
+def test_flat_and_masked_images_are_drawn_without_warnings(image: Image, tmp_path: Path) -> None:
+    plots.save_figure(plots.comparison_figure([plots.Panel("image", image)], pixel=1e-6), tmp_path / "flat.png")
+
+
+def test_oblong_fields(tmp_path: Path) -> None:
+    tall = plots.Panel("tall", np.random.default_rng(0).normal(size=(90, 20)))
+    figure = plots.comparison_figure([tall], pixel=1e-6, zoom=(0, 0, 10))
+    assert figure.get_size_inches()[1] < 9
+    position = _image_axes(figure)[0].get_window_extent()
+    assert position.height / position.width == pytest.approx(4.5)
+
+
+def test_convergence_labels_every_curve_without_overlap(tmp_path: Path) -> None:
+    steps = np.arange(1, 100)
+    curves: dict[str, tuple[npt.ArrayLike, npt.ArrayLike]] = {
+        f"method {number}": (steps, 20 + 0.01 * number - 10 / steps) for number in range(9)
+    }
+    figure = plots.convergence_figure(curves, title="Close together")
+    plots.save_figure(figure, tmp_path / "curves.png")
+    (axes,) = figure.axes
+    assert [line.get_label() for line in axes.get_lines()] == list(curves)
+    boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: float(box.y0))
+    assert len(boxes) == 9
+    assert all(lower.y1 <= upper.y0 + 2 for lower, upper in itertools.pairwise(boxes))
+    assert max(box.x1 for box in boxes) <= figure.bbox.x1
+    assert len({(line.get_color(), line.get_linestyle()) for line in axes.get_lines()}) == 9
+
+
+def test_convergence_on_a_logarithmic_axis_skips_what_has_no_logarithm(tmp_path: Path) -> None:
+    figure = plots.convergence_figure(
+        {"misfit": ([1, 2, 3, 4], [10.0, np.inf, -1.0, 0.1])}, log_y=True, ylabel="misfit"
+    )
+    plots.save_figure(figure, tmp_path / "misfit.png")
+    assert figure.axes[0].get_yscale() == "log"
+    assert np.isfinite(figure.axes[0].get_lines()[0].get_ydata()).tolist() == [True, False, False, True]
+
+
+def test_single_points_are_drawn(tmp_path: Path) -> None:
+    plots.save_figure(plots.convergence_figure({"one": ([1], [3.0])}), tmp_path / "one.png")
+
+
+@pytest.mark.parametrize("with_amplitude", [False, True])
+@pytest.mark.parametrize("pixel", [None, 0.16e-6])
+def test_result_page(truth: Image, tmp_path: Path, with_amplitude: bool, pixel: float | None) -> None:
+    amplitude = np.abs(truth) if with_amplitude else None
+    history = {"iteration": [5.0, 10.0, 15.0], "misfit": [3.0, 2.0, 1.0], "fixed-point residual": [1.0, 0.1, 0.01]}
+    figure = plots.result_figure(truth, amplitude, history, pixel=pixel, title="A run")
+    plots.save_figure(figure, tmp_path / "result.png")
+    assert len(_image_axes(figure)) == (3 if with_amplitude else 2)
+    (curves,) = [axes for axes in figure.axes if len(axes.get_lines()) == 2]
+    assert np.array_equal(curves.get_lines()[0].get_xdata(), [5, 10, 15])
+    assert ("µm" in _words(figure)) == (pixel is not None)
+
+
+def test_spectrum_of_an_oblong_field_is_square(truth: Image) -> None:
+    figure = plots.result_figure(truth[:30], history={}, pixel=1e-6)
+    box = next(axes for axes in figure.axes if "frequency" in axes.get_xlabel()).get_window_extent()
+    assert box.width == pytest.approx(box.height)
+
+
+def test_spectrum_puts_a_grating_at_its_frequency() -> None:
+    pixel, period = 0.25e-6, 2e-6
+    phase = np.broadcast_to(0.1 * np.cos(2 * np.pi * np.arange(64) * pixel / period), (64, 64))
+    figure = plots.result_figure(phase, history={}, pixel=pixel)
+    axes = next(axes for axes in figure.axes if "frequency" in axes.get_xlabel())
+    spectrum = np.asarray(axes.get_images()[0].get_array())
+    peaks = np.flatnonzero(spectrum[32] > -2)
+    ticks = {label.get_text(): place for label, place in zip(axes.get_xticklabels(), axes.get_xticks(), strict=True)}
+    # 0.5 cycles per µm lies at half the distance from zero to the tick of one cycle per µm.
+    assert peaks.tolist() == [24, 32, 40]
+    assert ticks["1"] - ticks["0"] == pytest.approx(2 * (40 - 32))
+    assert ticks["0"] == 32.5
+
+
+@pytest.mark.parametrize("history", [{}, {"misfit": []}, {"misfit": [float("nan")]}])
+def test_result_page_of_a_run_without_history(truth: Image, tmp_path: Path, history: dict[str, list[float]]) -> None:
+    figure = plots.result_figure(truth, history=history)
+    assert "no history yet" in _words(figure)
+    plots.save_figure(figure, tmp_path / "result.png")
+
+
+# Files -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_failed_save_keeps_the_old_file_and_no_temporary_one(
+    panels: list[plots.Panel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "figure.png"
+    path.write_bytes(b"the old figure")
+    figure = plots.comparison_figure(panels)
+
+    def interrupted(stream: Any, **_: object) -> None:
+        stream.write(b"half of")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(figure, "savefig", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        plots.save_figure(figure, path)
+    assert path.read_bytes() == b"the old figure"
+    assert os.listdir(tmp_path) == ["figure.png"]
+
+
+def test_save_replaces_and_is_readable_like_any_new_file(panels: list[plots.Panel], tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    (tmp_path / "figure.png").write_bytes(b"the old figure")
+    path = plots.save_figure(plots.comparison_figure(panels), str(tmp_path / "figure.png"))
+    assert imread(path).ndim == 3
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_paths_that_cannot_be_written(panels: list[plots.Panel], tmp_path: Path) -> None:
+    figure = plots.comparison_figure(panels)
+    with pytest.raises(InvalidInputError, match=r"missing/figure\.png: No such file.*existing, writable folder"):
+        plots.save_figure(figure, tmp_path / "missing" / "figure.png")
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(InvalidInputError, match="cannot write the figure"):
+        plots.save_figure(figure, tmp_path / "folder.png")
+    with pytest.raises(InvalidInputError, match=r"'figure\.docx'.*\.png"):
+        plots.save_figure(figure, tmp_path / "figure.docx")
+    assert os.listdir(tmp_path) == ["folder.png"]
+
+
+def test_no_pyplot_and_nothing_heavy_before_it_is_used() -> None:
+    program = (
+        "import sys, numpy as np, fouriscope.metrics, fouriscope.plots as plots\n"
+        "heavy = {'matplotlib', 'skimage', 'scipy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "plots.comparison_figure([plots.Panel('image', np.eye(4))])\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+# What people get wrong ---------------------------------------------------------------------------------------------
+
+
+def test_comparison_refuses_what_it_cannot_draw(truth: Image) -> None:
+    panel = plots.Panel("Truth", truth)
+    with pytest.raises(InvalidInputError, match="at least one panel"):
+        plots.comparison_figure([])
+    with pytest.raises(InvalidInputError, match=r"'Wide' has shape \(10, 30\).*\(60, 60\)"):
+        plots.comparison_figure([panel, plots.Panel("Wide", truth[:10, :30])])
+    with pytest.raises(InvalidInputError, match=r"'Stack' must be a real 2-D image.*\(1, 60, 60\)"):
+        plots.comparison_figure([plots.Panel("Stack", truth[np.newaxis])])
+    with pytest.raises(InvalidInputError, match="complex128"):
+        plots.comparison_figure([plots.Panel("Field", truth * 1j)])
+    with pytest.raises(InvalidInputError, match="no finite value"):
+        plots.comparison_figure([plots.Panel("Diverged", truth * np.nan)])
+    with pytest.raises(InvalidInputError, match=r"inside the image of shape \(60, 60\).*\(50, 0, 20\)"):
+        plots.comparison_figure([panel], zoom=(50, 0, 20))
+    with pytest.raises(InvalidInputError, match="positive size in metres"):
+        plots.comparison_figure([panel], pixel=-1.0)
+    with pytest.raises(InvalidInputError, match="'greyish'"):
+        plots.comparison_figure([panel], cmap="greyish")
+
+
+def test_curves_that_cannot_be_drawn(truth: Image) -> None:
+    with pytest.raises(InvalidInputError, match="at least one curve"):
+        plots.convergence_figure({})
+    with pytest.raises(InvalidInputError, match=r"'SNR' needs x and y of one length.*\(2,\).*\(3,\)"):
+        plots.convergence_figure({"SNR": ([1, 2], [1, 2, 3])})
+    with pytest.raises(InvalidInputError, match="finite and positive"):
+        plots.convergence_figure({"misfit": ([1, 2], [0.0, -1.0])}, log_y=True)
+    with pytest.raises(InvalidInputError, match=r"phase has \(60, 60\) and amplitude has \(30, 60\)"):
+        plots.result_figure(truth, truth[:30])
