@@ -20,3 +20,7 @@ class InsufficientMemoryError(FouriscopeError, MemoryError):
 
 class RunFolderError(FouriscopeError, OSError):
     """A run folder that is missing, foreign or cannot be continued."""
+
+
+class DivergenceError(FouriscopeError, ArithmeticError):
+    """The iterations went astray and could not be brought back."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fouriscope.forward.kernels import JIT, box_to_field, crop_spectrum, field_to_box
+from fouriscope.forward.kernels import JIT, box_to_field, crop_spectrum, field_to_half
 
 
 @njit(**JIT)
@@ -104,8 +104,8 @@ def led_gradients(  # type: ignore[no-untyped-def]
             field[margin + window_rows :] = 0
             field[:, :margin] = 0
             field[:, margin + window_columns :] = 0
-        field_to_box(field, half, box)
+        field_to_half(field, half)
         weight = real(weights[b])
         for r in range(box.shape[0]):
             for c in range(box.shape[1]):
-                boxes[b, r, c] = box[r, c] * (weight * np.conj(pupil[r, c]))
+                boxes[b, r, c] = half[r, c] * (weight * np.conj(pupil[r, c]))

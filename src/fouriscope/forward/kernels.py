@@ -19,10 +19,6 @@ from rocket_fft import c2c
 
 JIT = {"cache": True, "nogil": True, "fastmath": {"contract", "reassoc", "nsz", "arcp"}, "error_model": "numpy"}
 
-_ROWS = np.array([0])
-_COLUMNS = np.array([1])
-_BOTH = np.array([0, 1])
-
 
 @njit(**JIT)
 def fft2(array, out, forward, factor, workers):  # type: ignore[no-untyped-def]
@@ -54,10 +50,14 @@ def box_to_field(box, half, field, factor):  # type: ignore[no-untyped-def]
 
 
 @njit(**JIT)
-def field_to_box(field, half, box):  # type: ignore[no-untyped-def]
-    """box = the corner of F(field) that :func:`box_to_field` started from: its adjoint, with factor 1."""
-    c2c(field, half, np.array([1]), True, 1.0, 1)
-    c2c(half, box, np.array([0]), True, 1.0, 1)
+def field_to_half(field, half):  # type: ignore[no-untyped-def]
+    """half = the first columns of F(field), over all rows; ``field`` is used as scratch.
+
+    Its first rows are what :func:`box_to_field` started from: this is the adjoint of that, with factor 1.
+    """
+    c2c(field, field, np.array([1]), True, 1.0, 1)
+    half[:] = field[:, : half.shape[1]]
+    c2c(half, half, np.array([0]), True, 1.0, 1)
 
 
 @njit(**JIT)

@@ -8,22 +8,56 @@ computed as zero: no boundary cases remain in the inner loops.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 Array = npt.NDArray[Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@njit(cache=True, nogil=True)
+def compiled(function: Function) -> Function:
+    """Compile at the first call and keep the machine code on disk; the kernels meet finite numbers only."""
+    fast: Function = njit(cache=True, nogil=True, fastmath=True)(function)
+    return fast
+
+
+@compiled
 def _copy_row(source: Array, target: Array) -> None:
     for j in range(target.shape[0]):
         target[j] = source[j]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@compiled
+def to_units_of_weight(image: Array, centre: float, weight: float, scaled: Array) -> float:
+    """Write (image − centre)/weight, and return its variance (about its mean) summed in double precision."""
+    inverse = scaled.dtype.type(1 / weight)
+    middle = scaled.dtype.type(centre)
+    total = 0.0
+    squares = 0.0
+    for i in range(image.shape[0]):
+        for j in range(image.shape[1]):
+            value = (image[i, j] - middle) * inverse
+            scaled[i, j] = value
+            total += value
+            squares += np.float64(value) * np.float64(value)
+    mean = total / scaled.size
+    return max(squares / scaled.size - mean * mean, 0.0)
+
+
+@compiled
+def from_units_of_weight(image: Array, scaled: Array, x: Array, weight: float, out: Array) -> None:
+    """Write image + weight·(x − scaled): where x did not move, the pixel comes back exactly."""
+    factor = out.dtype.type(weight)
+    for i in range(image.shape[0]):
+        for j in range(image.shape[1]):
+            out[i, j] = image[i, j] + factor * (x[i, j] - scaled[i, j])
+
+
+@compiled
 def _primal_row(z: Array, down: Array, down_above: Array, along: Array, x: Array) -> None:
     """One row of x = z + div p, and its last pixel once more so that the difference beyond it vanishes."""
     columns = z.shape[0]
@@ -33,7 +67,7 @@ def _primal_row(z: Array, down: Array, down_above: Array, along: Array, x: Array
     x[columns] = x[columns - 1]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@compiled
 def _isotropic_row(
     p_down: Array, p_along: Array, r_down: Array, r_along: Array, x: Array, below: Array, step: float, beta: float
 ) -> None:
@@ -52,7 +86,7 @@ def _isotropic_row(
         p_along[j] = b
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@compiled
 def _anisotropic_row(
     p_down: Array, p_along: Array, r_down: Array, r_along: Array, x: Array, below: Array, step: float, beta: float
 ) -> None:
@@ -67,40 +101,44 @@ def _anisotropic_row(
         p_along[j] = b
 
 
-@njit(cache=True, nogil=True, fastmath=True)
-def _isotropic_gap_row(p_down: Array, p_along: Array, x: Array, below: Array) -> float:
-    """Sum over a row of abs(∇x) − p·∇x: never negative, so that it does not cancel."""
-    gap = 0.0
+@compiled
+def _isotropic_gap_row(
+    p_down: Array, p_along: Array, r_down: Array, r_along: Array, x: Array, below: Array
+) -> tuple[float, float]:
+    """Sum over a row of abs(∇x) − p·∇x, and of −∇x·(r − p), the slope of the dual objective along the momentum.
+
+    The first has no negative terms, so it does not cancel, and a row may be summed in the precision of the image.
+    """
     zero = p_down.dtype.type(0)
+    gap = zero
+    slope = zero
     for j in range(p_down.shape[0]):
         a = below[j] - x[j]
         b = x[j + 1] - x[j]
-        gap += max(np.sqrt(a * a + b * b) - (p_down[j] * a + p_along[j] * b), zero)
-    return gap
+        along_dual = p_down[j] * a + p_along[j] * b
+        gap += max(np.sqrt(a * a + b * b) - along_dual, zero)
+        slope += along_dual - (r_down[j] * a + r_along[j] * b)
+    return np.float64(gap), np.float64(slope)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
-def _anisotropic_gap_row(p_down: Array, p_along: Array, x: Array, below: Array) -> float:
+@compiled
+def _anisotropic_gap_row(
+    p_down: Array, p_along: Array, r_down: Array, r_along: Array, x: Array, below: Array
+) -> tuple[float, float]:
     """The same with the sum of absolute differences."""
-    gap = 0.0
     zero = p_down.dtype.type(0)
+    gap = zero
+    slope = zero
     for j in range(p_down.shape[0]):
         a = below[j] - x[j]
         b = x[j + 1] - x[j]
-        gap += max(abs(a) + abs(b) - (p_down[j] * a + p_along[j] * b), zero)
-    return gap
+        along_dual = p_down[j] * a + p_along[j] * b
+        gap += max(abs(a) + abs(b) - along_dual, zero)
+        slope += along_dual - (r_down[j] * a + r_along[j] * b)
+    return np.float64(gap), np.float64(slope)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
-def _slope_row(p_down: Array, p_along: Array, r_down: Array, r_along: Array, x: Array, below: Array) -> float:
-    """Sum over a row of −∇x·(r − p), the slope of the dual objective along the momentum."""
-    slope = 0.0
-    for j in range(p_down.shape[0]):
-        slope -= (below[j] - x[j]) * (r_down[j] - p_down[j]) + (x[j + 1] - x[j]) * (r_along[j] - p_along[j])
-    return slope
-
-
-@njit(cache=True, nogil=True, fastmath=True)
+@compiled
 def advance_strip(
     z: Array,
     before: Array,
@@ -163,11 +201,10 @@ def advance_strip(
         if row + 1 < height:
             below = rows[(row + 1) % 2]
             _primal_row(z[row + 1], scratch[0, i + 1], scratch[0, i], scratch[1, i + 1], below)
-        if isotropic:
-            gap += _isotropic_gap_row(scratch[0, i], scratch[1, i], x, below)
-        else:
-            gap += _anisotropic_gap_row(scratch[0, i], scratch[1, i], x, below)
-        slope += _slope_row(scratch[0, i], scratch[1, i], scratch[2, i], scratch[3, i], x, below)
+        fields = scratch[0, i], scratch[1, i], scratch[2, i], scratch[3, i]
+        shares = _isotropic_gap_row(*fields, x, below) if isotropic else _anisotropic_gap_row(*fields, x, below)
+        gap += shares[0]
+        slope += shares[1]
         _copy_row(x, x_out[row])
     for component in range(4):
         for row in range(first, last):

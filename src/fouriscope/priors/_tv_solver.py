@@ -16,6 +16,9 @@ Array = npt.NDArray[Any]
 ITERATIONS_PER_PASS = 8
 """Iterations between two looks at the gap: strips run this long without waiting for each other."""
 
+FIRST_PASS = 4
+"""Iterations before the first look: within a solver, a warm dual is often good enough that early."""
+
 
 class Workspace:
     """Arrays for one shape and dtype, kept between calls: fresh pages would cost as much as the work of a warm call."""
@@ -69,7 +72,7 @@ def solve_dual(space: Workspace, isotropic: bool, enough: float, max_iterations:
     shares = np.zeros((len(space.strips), 2))
     best, gap, done, momentum, restart = math.inf, math.inf, 0, 1.0, True
     while True:
-        betas = np.empty(min(ITERATIONS_PER_PASS, max_iterations - done), space.dtype)
+        betas = np.empty(min(ITERATIONS_PER_PASS if done else FIRST_PASS, max_iterations - done), space.dtype)
         for k in range(len(betas)):
             following = (1 + math.sqrt(1 + 4 * momentum * momentum)) / 2
             betas[k] = (momentum - 1) / following

@@ -95,7 +95,7 @@ class Prior(ABC):
         check_image(image)
         return 1.0
 
-    def reset(self) -> None:
+    def reset(self) -> None:  # noqa: B027 - a prior without memory has nothing to forget
         """Forget everything kept between calls."""
 
     def state_arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -134,9 +134,7 @@ def check_image(image: Image) -> Image:
     """Return ``image`` as an array if a prior can work on it; the error says what to do otherwise."""
     image = np.asarray(image)
     if np.iscomplexobj(image):
-        raise InvalidInputError(
-            f"expected a real image, got {image.dtype}; denoise phase and absorption separately"
-        )
+        raise InvalidInputError(f"expected a real image, got {image.dtype}; denoise phase and absorption separately")
     if image.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InvalidInputError(
             f"expected an image of float32 or float64, got {image.dtype}; convert it: image.astype(np.float32)"

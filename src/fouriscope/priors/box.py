@@ -15,7 +15,7 @@ from fouriscope.priors.base import Image, Prior, SpecValue
 class Box(Prior):
     """Every pixel lies in [lower, upper]; by default the image is not negative.
 
-    The objective r(x) is 0 inside and ∞ outside. Its proximal operator is the projection, x = min(max(z, lower), upper),
+    The objective r(x) is 0 inside and ∞ outside. Its proximal operator is the projection min(max(z, lower), upper),
     which does not depend on σ: also σ = 0 projects, and there is no strength to choose. Beside its meaning, a bound
     fixes the constant that a measurement of phase cannot see.
 

@@ -47,7 +47,7 @@ class CallablePrior(Prior):
             raise InvalidInputError(f"expected a function f(image, sigma), got {function!r}")
         super().__init__(strength)
         self.function = function
-        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
     def _denoise(self, image: Image, sigma: float) -> Image:
         result = np.asarray(self.function(image.copy(), sigma))

@@ -94,13 +94,17 @@ class TV(Prior):
     ) -> None:
         super().__init__(strength)
         if not (math.isfinite(accuracy) and accuracy > 0):
-            raise InvalidInputError(f"expected an accuracy > 0 (a fraction of the weight, such as 0.05), got {accuracy}")
+            raise InvalidInputError(
+                f"expected an accuracy > 0 (a fraction of the weight, such as 0.05), got {accuracy}"
+            )
         if max_iterations != int(max_iterations) or max_iterations < 1:
             raise InvalidInputError(f"expected a whole number max_iterations >= 1, got {max_iterations}")
         self.isotropic = bool(isotropic)
         self.accuracy = float(accuracy)
         self.max_iterations = int(max_iterations)
-        self.reset()
+        self.last_gap = math.nan
+        self.last_iterations = 0
+        self._workspace: Workspace | None = None
 
     def _denoise(self, image: Image, sigma: float) -> Image:
         weight = sigma * sigma
@@ -116,18 +120,18 @@ class TV(Prior):
         if weight >= image.size * span:
             return np.full_like(image, low + np.mean(image - image.dtype.type(low), dtype=np.float64))
 
+        from fouriscope.priors._tv_kernels import from_units_of_weight, to_units_of_weight
+
         space = self._workspace_for(image)
+        contiguous = np.ascontiguousarray(image)
         # In units of the weight, around zero: the kernels then meet neither large offsets nor extreme scales.
-        np.subtract(image, image.dtype.type(low + span / 2), out=space.scaled)
-        space.scaled *= image.dtype.type(1 / weight)
-        spread = min(1.0, float(np.std(space.scaled, dtype=np.float64)))
-        enough = image.size * max((self.accuracy * spread) ** 2, 2 * epsilon * span / weight)
+        variance = to_units_of_weight(contiguous, low + span / 2, weight, space.scaled)
+        enough = image.size * max(self.accuracy**2 * min(1.0, variance), 2 * epsilon * span / weight)
         solution = solve_dual(space, self.isotropic, enough, self.max_iterations)
         self.last_gap, self.last_iterations = solution.gap * weight**2, solution.iterations
-        change = solution.x - space.scaled
-        change *= image.dtype.type(weight)
-        change += image
-        return change
+        denoised = np.empty_like(contiguous)
+        from_units_of_weight(contiguous, space.scaled, solution.x, weight, denoised)
+        return denoised
 
     def _workspace_for(self, image: Image) -> Workspace:
         if self._workspace is None or not self._workspace.fits(image):
@@ -149,7 +153,7 @@ class TV(Prior):
         return scale_likelihood_strength(self.theta, np.size(image), self.objective(image))
 
     def reset(self) -> None:
-        self._workspace: Workspace | None = None
+        self._workspace = None
         self.last_gap = math.nan
         self.last_iterations = 0
 

@@ -7,44 +7,223 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fouriscope.errors import FouriscopeError, InvalidInputError
+from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import DataFidelity, Sampler
 from fouriscope.forward.objects import RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_norm
+from fouriscope.solvers.safeguard import Safeguard
 from fouriscope.solvers.start import StartName, starting_point
 from fouriscope.solvers.step_size import curvature
+from fouriscope.solvers.strength import noise_temperature
+
+# An online step must suit every minibatch: the largest curvature of this many is taken.
+MINIBATCHES_PROBED = 3
+RETREATS_AT_MOST = 30
+
 
 class PnP(Solver):
-    def __init__(self, fidelity: DataFidelity, sampler: Sampler, priors: Sequence[Prior], *, step="auto", acceleration=True, start="flat", seed=0, truth=None, lam=None, guard=True):
-        super().__init__(truth=truth)
+    r"""x^k = denoise_σ(s^{k−1} − γ ∇d(s^{k−1})),  s^k = x^k + ((q_{k−1} − 1)/q_k)(x^k − x^{k−1}).
+
+    ============  ==========================  ===================
+    method        sampler                     ``acceleration``
+    ============  ==========================  ===================
+    PnP-ISTA      all, or a fixed subset      False: q_k = 1
+    PnP-FISTA     all, or a fixed subset      True
+    PnP-SGD       minibatches                 True (the paper's) or False
+    ============  ==========================  ===================
+
+    with q_0 = 1, q_k = (1 + √(1 + 4q²_{k−1}))/2 and σ = √(γλ), so that for a prior with an objective the method
+    minimises d(x) + λ r(x), and the fixed point does not depend on the step.
+
+    Parameters
+    ----------
+    fidelity
+        d.
+    sampler
+        Which measurements an iteration sees.
+    priors
+        One prior for each image of the object (phase; or phase and absorption), each with its own strength λ.
+        ``strength="auto"`` is λ = T · natural_strength(x): see :func:`fouriscope.solvers.strength.noise_temperature`.
+    step
+        γ. "auto" takes one over the curvature of the measurements really used, shortens it where it proves too long,
+        and goes back to the last good estimate if the run goes astray. A number is used as it is; if the run then
+        diverges, :class:`DivergenceError` says so.
+    start
+        "flat", "linear" (bright-field deconvolution) or an array.
+    seed
+        Of the sampler and of the probes. Same seed, same result.
+    truth
+        Only to report the SNR.
+
+    References
+    ----------
+    Y. Sun et al., "Regularized Fourier ptychography using an online plug-and-play algorithm" (2018), Algorithms 1
+    and 2, with the corrections that ``docs/paper-notes.md`` lists.
+    """
+
+    def __init__(
+        self,
+        fidelity: DataFidelity,
+        sampler: Sampler,
+        priors: Sequence[Prior],
+        *,
+        step: float | Literal["auto"] = "auto",
+        acceleration: bool = True,
+        start: StartName | RealArray = "flat",
+        seed: int = 0,
+        truth: RealArray | None = None,
+    ) -> None:
+        model = fidelity.model
         self.fidelity, self.sampler, self.priors = fidelity, sampler, list(priors)
+        if len(self.priors) != len(model.object.channels):
+            raise InvalidInputError(
+                f"one prior for each of {', '.join(model.object.channels)} is needed, got {len(self.priors)}"
+            )
+        if len({id(prior) for prior in self.priors}) != len(self.priors):
+            raise InvalidInputError("each image needs a prior object of its own: a prior keeps a warm state")
+        if step != "auto" and not (math.isfinite(step) and step > 0):
+            raise InvalidInputError(f'step must be a positive number or "auto", got {step}')
+        super().__init__(truth=None if truth is None else self._observed(model.check_x(truth)))
         self.acceleration = acceleration
+        self.automatic_step = step == "auto"
+        self.step_size = math.nan if step == "auto" else float(step)
+        self.temperature = math.nan
         self.rng = np.random.default_rng(seed)
         self._x = starting_point(start, fidelity)
         self._s = self._x
         self._q = 1.0
-        self.lam = lam
-        if step == "auto":
-            n = 1 if sampler.is_fixed else 3
-            L = max(curvature(fidelity, self._x, sampler.draw(self.rng), self.rng) for _ in range(n))
-            self.gamma = 1 / L
-        else:
-            self.gamma = step
+        self._strengths = [0.0 for _ in self.priors]
+        self._safeguard = Safeguard()
+        self._retreats = 0
+        self._before: tuple[RealArray, RealArray] | None = None
+
     @property
-    def x(self): return self._x
-    def state(self): ...
-    def load_state(self, s): ...
-    def step(self):
-        batch = self.sampler.draw(self.rng)
-        value, g = self.fidelity.gradient(self._s, batch)
-        z = self._s - np.float32(self.gamma) * g
-        lam = self.lam(self, z) if callable(self.lam) else (self.lam or 0.0)
-        self._lam = lam
-        x = self.priors[0].denoise(z, math.sqrt(self.gamma*lam))
-        q = 0.5*(1+math.sqrt(1+4*self._q**2)) if self.acceleration else 1.0
-        s = x + np.float32((self._q-1)/q)*(x-self._x)
-        r = relative_norm(x-self._s, x)
+    def x(self) -> RealArray:
+        return self._x
+
+    def observed(self) -> RealArray:
+        return self._observed(self._x)
+
+    def _observed(self, x: RealArray) -> RealArray:
+        model = self.fidelity.model
+        return model.object.images(x)[0][model.geometry.object_window]
+
+    def step(self) -> StepReport:
+        if not len(self.history):
+            self._prepare()
+        while True:
+            batch = self.sampler.draw(self.rng)
+            misfit, gradient = self.fidelity.gradient(self._s, batch)
+            if self._safeguard.accepts(misfit, gradient, self._x):
+                break
+            self._retreat(misfit)
+        if self.automatic_step and self.sampler.is_fixed:
+            self._shorten_step(gradient)
+        x = self._denoise(self._s - gradient * gradient.dtype.type(self.step_size))
+        q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
+        s = x + (x - self._x) * x.dtype.type((self._q - 1) / q)
+        residual = relative_norm(x - self._s, x)
+        self._before = (self._s, gradient) if self.automatic_step and self.sampler.is_fixed else None
         self._x, self._s, self._q = x, s, q
-        return StepReport(value, r, self.gamma, lam, len(batch.leds))
+        return StepReport(misfit, residual, self.step_size, self._strengths[0], len(batch.leds))
+
+    def _prepare(self) -> None:
+        """What can only be known with the data at hand: the curvature, and the temperature of the noise."""
+        if self.automatic_step:
+            probes = 1 if self.sampler.is_fixed else MINIBATCHES_PROBED
+            largest = max(
+                curvature(self.fidelity, self._x, self.sampler.draw(self.rng), self.rng) for _ in range(probes)
+            )
+            if not (math.isfinite(largest) and largest > 0):
+                raise InvalidInputError(
+                    f"the data fidelity has no curvature at the starting point (estimated {largest:g}), so no step size "
+                    "can be found: are there bright-field frames among the measurements, and are they not all zero?"
+                )
+            self.step_size = 1 / largest
+        if any(prior.strength == "auto" for prior in self.priors):
+            self.temperature = noise_temperature(
+                self.fidelity, self._x, self.sampler.draw(self.rng), len(self.sampler.population), self.rng
+            )
+
+    def _denoise(self, z: RealArray) -> RealArray:
+        x = np.empty_like(z)
+        images = zip(self.fidelity.model.object.images(z), self.fidelity.model.object.images(x), strict=True)
+        for channel, (prior, (before, after)) in enumerate(zip(self.priors, images, strict=True)):
+            strength = prior.strength
+            if strength == "auto":
+                strength = self.temperature * prior.natural_strength(before) if self.temperature > 0 else 0.0
+                strength = strength if math.isfinite(strength) else 0.0  # a flat image: any strength would do
+            self._strengths[channel] = strength
+            after[...] = prior.denoise(before, math.sqrt(self.step_size * strength))
+        return x
+
+    def _shorten_step(self, gradient: RealArray) -> None:
+        """Two gradients over the same measurements show the curvature on the way between them, for nothing."""
+        if self._before is None:
+            return
+        s, previous = self._before
+        moved = float(np.linalg.norm(self._s - s))
+        if moved > 0:
+            seen = float(np.linalg.norm(gradient - previous)) / moved
+            if math.isfinite(seen) and seen * self.step_size > 1:
+                self.step_size = 1 / seen
+
+    def _retreat(self, misfit: float) -> None:
+        if not self.automatic_step:
+            raise DivergenceError(
+                f"diverged after {len(self.history)} iterations (misfit {misfit:.3g}, at best {self._safeguard.best:.3g}) "
+                f'with step={self.step_size:g}; use step="auto" or a smaller number'
+            )
+        self._retreats += 1
+        refuge = self._safeguard.retreat()
+        if refuge is None or self._retreats > RETREATS_AT_MOST:
+            raise DivergenceError(
+                f"no step size works: the misfit is {misfit:.3g} even at step={self.step_size:.3g}; "
+                "are the frames in units of the bright field, and free of NaN?"
+            )
+        self.step_size /= 2
+        self._x = self._s = refuge
+        self._q = 1.0
+        self._before = None
+        for prior in self.priors:
+            prior.reset()
+
+    def state(self) -> SolverState:
+        arrays: dict[str, NDArray[Any]] = {"x": self._x, "s": self._s}
+        if self._safeguard.refuge is not None:
+            arrays["refuge"] = self._safeguard.refuge
+        if self._before is not None:
+            arrays["before_s"], arrays["before_gradient"] = self._before
+        for channel, prior in enumerate(self.priors):
+            arrays |= {f"prior{channel}.{name}": array for name, array in prior.state_arrays().items()}
+        arrays |= {f"sampler.{name}": array for name, array in self.sampler.state_arrays().items()}
+        values = {
+            "q": self._q,
+            "step_size": self.step_size,
+            "temperature": self.temperature,
+            "retreats": self._retreats,
+            "safeguard": self._safeguard.values(),
+            "rng": self.rng.bit_generator.state,
+        }
+        return SolverState(arrays, values)
+
+    def load_state(self, state: SolverState) -> None:
+        arrays, values = state.arrays, state.values
+        if arrays["x"].shape != self._x.shape:
+            raise InvalidInputError(f"the saved estimate has shape {arrays['x'].shape}, this solver {self._x.shape}")
+
+        def part(prefix: str) -> dict[str, NDArray[Any]]:
+            return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+        self._x, self._s, self._q = arrays["x"], arrays["s"], values["q"]
+        self.step_size, self.temperature = values["step_size"], values["temperature"]
+        self._retreats = values["retreats"]
+        self._safeguard.load(values["safeguard"], arrays.get("refuge"))
+        self._before = (arrays["before_s"], arrays["before_gradient"]) if "before_s" in arrays else None
+        for channel, prior in enumerate(self.priors):
+            prior.load_state_arrays(part(f"prior{channel}."))
+        self.sampler.load_state_arrays(part("sampler."))
+        self.rng.bit_generator.state = values["rng"]

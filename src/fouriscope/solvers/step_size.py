@@ -8,30 +8,51 @@ from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward.objects import RealArray
 
 
+def hessian_product(
+    fidelity: DataFidelity, x: RealArray, v: RealArray, batch: Minibatch | None, *, probe: float = 0.02
+) -> RealArray:
+    """∇²d(x) v by central differences of the gradient, so that any loss and any object model will do.
+
+    ``probe`` is the rms of the displacement in radians: large enough for single precision, small beside the scale on
+    which a phase is non-linear.
+    """
+    rms = float(np.sqrt(np.mean(np.square(v, dtype=np.float64))))
+    displacement = v * v.dtype.type(probe / rms)
+    ahead = fidelity.gradient(x + displacement, batch).gradient
+    behind = fidelity.gradient(x - displacement, batch).gradient
+    return (ahead - behind) * v.dtype.type(rms / (2 * probe))
+
+
 def curvature(
     fidelity: DataFidelity,
     x: RealArray,
     batch: Minibatch | None,
     rng: np.random.Generator,
     *,
-    iterations: int = 10,
-    probe: float = 0.02,
+    iterations: int = 8,
 ) -> float:
-    """Largest eigenvalue of ∇²d at x, by power iteration: v ← (∇d(x + εv) − ∇d(x − εv)) / 2ε, normalised.
+    """Largest eigenvalue of ∇²d at x, by the Lanczos method with ``iterations`` products.
 
-    The Hessian is seen through central differences of the gradient, so any loss and any object model will do.
-    ``probe`` is the rms of εv in radians: large enough for single precision, small beside the scale on which a phase
-    is non-linear. A subset of the LEDs has a curvature of its own, often larger than that of them all, because the
-    share of bright-field frames, which carry nearly all of it, varies.
+    A subset of the LEDs has a curvature of its own, often larger than that of them all, because the share of
+    bright-field frames, which carry nearly all of it, varies. From below the estimate is some percent short of the
+    true value after eight products, where a power iteration would still be 15 % short.
     """
     v = rng.standard_normal(x.shape).astype(x.dtype)
-    largest = 0.0
+    v /= v.dtype.type(np.linalg.norm(v))
+    before = np.zeros_like(v)
+    diagonal: list[float] = []
+    off_diagonal: list[float] = []
     for _ in range(iterations):
-        v *= probe / float(np.sqrt(np.mean(np.square(v, dtype=np.float64))))
-        difference = fidelity.gradient(x + v, batch).gradient - fidelity.gradient(x - v, batch).gradient
-        norm = float(np.linalg.norm(difference)) / (2 * float(np.linalg.norm(v)))
-        if norm <= largest * 1.01:
-            return max(largest, norm)
-        largest = norm
-        v = difference
-    return largest
+        w = hessian_product(fidelity, x, v, batch)
+        diagonal.append(float(np.vdot(v, w)))
+        w -= w.dtype.type(diagonal[-1]) * v
+        if off_diagonal:
+            w -= w.dtype.type(off_diagonal[-1]) * before
+        norm = float(np.linalg.norm(w))
+        if norm <= 1e-6 * max(abs(d) for d in diagonal) or not np.isfinite(norm):
+            break
+        off_diagonal.append(norm)
+        before, v = v, w / w.dtype.type(norm)
+    inner = off_diagonal[: len(diagonal) - 1]
+    tridiagonal = np.diag(diagonal) + np.diag(inner, 1) + np.diag(inner, -1)
+    return float(np.linalg.eigvalsh(tridiagonal)[-1])

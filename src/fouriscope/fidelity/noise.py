@@ -1,0 +1,50 @@
+"""How noisy the frames are, and what that noise does to the data fidelity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Frames
+
+# The share of the highest spatial frequencies in which a frame is taken to hold noise alone: the corners of the
+# spectrum, which lie at or beyond the band 2 NA/λ of the intensity for any camera that samples it well.
+CORNER_SHARE = 0.05
+
+
+def frame_noise(frame: NDArray[Any]) -> float:
+    """Standard deviation of the white noise in a frame, from the corners of its spectrum.
+
+    A Hann window keeps the jump between opposite borders of a real (non-periodic) frame out of the corners. The power
+    of white noise is distributed exponentially over the bins, so its mean is the median / log 2, and the median is not
+    moved by the few bins that an artefact may own.
+
+    >>> noise = np.random.default_rng(0).normal(0, 0.1, (100, 100))
+    >>> bool(abs(frame_noise(1 + noise) - 0.1) < 0.01)
+    True
+    """
+    rows, columns = frame.shape
+    window = np.outer(np.hanning(rows + 2)[1:-1], np.hanning(columns + 2)[1:-1])
+    image = np.asarray(frame, np.float64)
+    spectrum = np.fft.rfft2((image - image.mean()) * window)
+    radius = np.hypot(np.fft.fftfreq(rows)[:, None], np.fft.rfftfreq(columns)[None, :])
+    corner = radius >= np.quantile(radius, 1 - CORNER_SHARE)
+    power = np.abs(spectrum[corner]) ** 2 / np.sum(window**2)
+    return float(np.sqrt(np.median(power) / np.log(2)))
+
+
+class PerturbedFrames:
+    """Frames with more noise on top, the same each time a frame is read: to see what noise does to a gradient."""
+
+    def __init__(self, frames: Frames, sigmas: dict[int, float], seed: int) -> None:
+        self.frames, self.sigmas, self.seed = frames, sigmas, seed
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.frames.shape
+
+    def frame(self, index: int) -> NDArray[Any]:
+        rng = np.random.default_rng((self.seed, index))
+        return self.frames.frame(index) + rng.normal(0.0, self.sigmas[index], self.shape[1:])

@@ -1,0 +1,43 @@
+"""The automatic strength of a prior: from the noise in the frames, carried through the model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fouriscope.fidelity import DataFidelity, Minibatch
+from fouriscope.fidelity.noise import PerturbedFrames, frame_noise
+from fouriscope.forward.objects import RealArray
+from fouriscope.solvers.step_size import hessian_product
+
+
+def noise_temperature(
+    fidelity: DataFidelity, x: RealArray, batch: Minibatch, population: int, rng: np.random.Generator
+) -> float:
+    r"""T, the factor by which the data fidelity exceeds a negative log-likelihood: d = T · (−log p(y \| x)).
+
+    Maximum a posteriori estimation, d/T − log p(x) → min, is the same as d + λ r → min for a prior p(x) ∝ e^{−τ r(x)}
+    with λ = T τ: T is all that the noise says about λ. For white noise of variance σ² and the intensity loss,
+    T = 2σ²/J. For any loss and noise, the covariance of a score equals its Fisher information; d/T has that property
+    in the mean over all directions if
+
+        T = tr Cov(∇d) / tr ∇²d.
+
+    Both traces are measured at x on the LEDs of ``batch``: the first by adding noise of each frame's own level
+    (:func:`fouriscope.fidelity.noise.frame_noise`) once more, the second by a random probe (Hutchinson). The variance
+    of a mean falls with the number of measurements, hence the factor B / J for a ``population`` of J.
+    """
+    sigmas = {int(led): frame_noise(fidelity.frames.frame(int(led))) for led in batch.leds}
+    noisier = DataFidelity(
+        fidelity.model,
+        PerturbedFrames(fidelity.frames, sigmas, int(rng.integers(2**32))),
+        loss=fidelity.loss,
+        weights=fidelity.weights,
+        mask=fidelity.masks if fidelity.masks.min() == 0 else None,
+    )
+    noise = noisier.gradient(x, batch).gradient - fidelity.gradient(x, batch).gradient
+    probe = rng.choice(np.array([-1.0, 1.0], x.dtype), x.shape)
+    trace = float(np.vdot(probe, hessian_product(fidelity, x, probe, batch)))
+    covariance = float(np.vdot(noise, noise))
+    if not trace > 0:
+        return 0.0
+    return covariance / trace * batch.size / population
