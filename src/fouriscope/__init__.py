@@ -30,11 +30,9 @@ _HOME = {
     "Box": "priors",
     "L1": "priors",
     "TV": "priors",
-    "Solver": "solvers",
     "PnP": "solvers",
     "Result": "run",
-    "load_run": "run",
-    "resume": "run",
+    "RunFolder": "run",
     "reconstruct": "reconstruction",
     "metrics": "",
     "plots": "",
@@ -66,6 +64,6 @@ if TYPE_CHECKING:
     from fouriscope.optics import Directions, GlassSlide, LEDArray, Optics, Pupil
     from fouriscope.priors import L1, TV, Box, NoPrior, Prior
     from fouriscope.reconstruction import reconstruct
-    from fouriscope.run import Result, load_run, resume
+    from fouriscope.run import Result, RunFolder
     from fouriscope.simulation import Camera, simulate
-    from fouriscope.solvers import PnP, Solver
+    from fouriscope.solvers import PnP

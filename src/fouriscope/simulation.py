@@ -45,6 +45,8 @@ class Camera:
             raise InvalidInputError(f"read noise and offset must not be negative: {self.read_noise}, {self.offset}")
         if not 1 <= self.bits <= 16:
             raise InvalidInputError(f"a camera has 1 to 16 bits, got {self.bits}")
+        if self.offset >= 2**self.bits - 1:
+            raise InvalidInputError(f"an offset of {self.offset} leaves nothing of the {self.bits} bits for light")
         if self.full_well is not None and not self.full_well > 0:
             raise InvalidInputError(f"full_well must be positive, got {self.full_well}")
 

@@ -64,10 +64,18 @@ class Acquisition:
         return self.frames.shape[1:]
 
     def check_frames(self) -> None:
-        """Read every frame once and raise for one that holds NaN or infinite values, or nothing at all."""
+        """Read every frame once and raise for one that holds NaN or infinite values, or nothing at all.
+
+        Frames of weight 0 and masked pixels do not count, so they may hold anything.
+        """
         anything = False
+        mask = None if self.mask is None else np.broadcast_to(np.asarray(self.mask) != 0, self.frames.shape)
         for index in range(len(self)):
+            if self.weights is not None and self.weights[index] == 0:
+                continue
             image = self.frames.frame(index)
+            if mask is not None:
+                image = image[mask[index]]
             bad = int(image.size - np.count_nonzero(np.isfinite(image)))
             if bad:
                 raise InvalidInputError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import weakref
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -57,6 +59,9 @@ class NpyFrames:
     def __init__(self, path: Path) -> None:
         self.path = path
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(mapped, np.ndarray):
+            mapped.close()
+            raise InvalidInputError(f"{path}: one array was expected, this is an archive of arrays (.npz)")
         if mapped.ndim != 3 or mapped.dtype.kind not in "fiu" or not mapped.flags.c_contiguous:
             raise InvalidInputError(
                 f"{path}: a C-ordered real array of shape (frames, rows, columns) was expected, "
@@ -86,17 +91,24 @@ class TiffFrames:
         self.path = path
         try:
             self._file = tifffile.TiffFile(path)
+            weakref.finalize(self, self._file.close)
             page = self._file.pages[0]
-        except (tifffile.TiffFileError, IndexError) as error:
+            ends = [sum(last) for p in self._file.pages for last in zip(p.dataoffsets, p.databytecounts, strict=True)]
+        except (tifffile.TiffFileError, IndexError, struct.error) as error:
             raise InvalidInputError(f"{path}: not a readable TIFF ({error})") from error
-        if len(page.shape) != 2:
-            raise InvalidInputError(f"{path}: grey pages were expected, got pages of shape {page.shape}")
+        if len(page.shape) != 2 or np.dtype(page.dtype).kind not in "fiu":
+            raise InvalidInputError(f"{path}: grey pages were expected, got {page.dtype} pages of shape {page.shape}")
+        # A file cut short is found now, not in the middle of a run.
+        if path.stat().st_size < max(ends):
+            raise InvalidInputError(f"{path}: {max(ends)} bytes were expected, the file has {path.stat().st_size}")
         self.shape: tuple[int, int, int] = (len(self._file.pages), *page.shape)
 
     def frame(self, index: int) -> NDArray[Any]:
         image: NDArray[Any] = self._file.pages[index].asarray()
         if image.shape != self.shape[1:]:
-            raise InvalidInputError(f"{self.path}: page {index} has shape {image.shape}, the first has {self.shape[1:]}")
+            raise InvalidInputError(
+                f"{self.path}: page {index} has shape {image.shape}, the first has {self.shape[1:]}"
+            )
         return image
 
 
@@ -133,7 +145,7 @@ class CalibratedFrames:
     def frame(self, index: int) -> NDArray[Any]:
         counts = self.frames.frame(index)
         precision = np.float64 if counts.dtype == np.float64 else np.float32
-        return ((counts - precision(self.offset)) / precision(self.gain)).astype(precision, copy=False)
+        return (counts.astype(precision) - precision(self.offset)) / precision(self.gain)
 
 
 _READERS = {".npy": NpyFrames, ".tif": TiffFrames, ".tiff": TiffFrames, ".zarr": ZarrFrames}

@@ -49,7 +49,7 @@ class DataFidelity:
     loss
         "intensity" (the paper's), "amplitude", "poisson", or a loss object.
     weights
-        w_j ≥ 0, one a frame.
+        w_j ≥ 0, one a frame. A frame of weight 0 is left out, whatever it holds.
     mask
         (rows, columns) or (frames, rows, columns); True or 1 where a pixel counts. What is masked may hold NaN.
 
@@ -104,7 +104,7 @@ class DataFidelity:
         """d(x) over ``leds`` (all by default)."""
         batch = self._batch(leds)
         misfits, _ = self._evaluate(x, batch, with_gradient=False)
-        return float(np.dot(misfits, self._total_weights(batch)) / batch.size)
+        return self._mean(misfits, batch)
 
     def misfits(self, x: RealArray, leds: LEDs = None) -> NDArray[np.float64]:
         """d_j(x), unweighted, for each LED of ``leds``: who fits and who does not."""
@@ -115,15 +115,18 @@ class DataFidelity:
         batch = self._batch(leds)
         misfits, gradient = self._evaluate(x, batch, with_gradient=True)
         assert gradient is not None
-        return ValueAndGradient(float(np.dot(misfits, self._total_weights(batch)) / batch.size), gradient)
+        return ValueAndGradient(self._mean(misfits, batch), gradient)
 
     def _batch(self, leds: LEDs | Minibatch) -> Minibatch:
-        if isinstance(leds, Minibatch):
-            return leds
-        indices = self.model.led_indices(leds)
+        indices = self.model.led_indices(leds.leds if isinstance(leds, Minibatch) else leds)
         if not indices.size:
             raise InvalidInputError("at least one LED is needed to compute a misfit, got none")
-        return Minibatch(indices, np.ones(len(indices)), len(indices))
+        return leds if isinstance(leds, Minibatch) else Minibatch(indices, np.ones(len(indices)), len(indices))
+
+    def _mean(self, misfits: NDArray[np.float64], batch: Minibatch) -> float:
+        weights = self._total_weights(batch)
+        counts = weights != 0  # a frame left out may hold NaN, and NaN × 0 would still be NaN
+        return float(np.dot(misfits[counts], weights[counts]) / batch.size)
 
     def _total_weights(self, batch: Minibatch) -> NDArray[np.float64]:
         return batch.weights * self.weights[batch.leds]

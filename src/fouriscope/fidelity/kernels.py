@@ -99,13 +99,16 @@ def led_gradients(  # type: ignore[no-untyped-def]
         misfits[b] = misfit
         if not with_gradient:
             continue
+        weight = real(weights[b])
+        if weight == 0:  # left out, even if it holds NaN
+            boxes[b] = 0
+            continue
         if margin > 0:
             field[:margin] = 0
             field[margin + window_rows :] = 0
             field[:, :margin] = 0
             field[:, margin + window_columns :] = 0
         field_to_half(field, half)
-        weight = real(weights[b])
         for r in range(box.shape[0]):
             for c in range(box.shape[1]):
                 boxes[b, r, c] = half[r, c] * (weight * np.conj(pupil[r, c]))

@@ -75,6 +75,12 @@ class FixedSubset(AllLEDs):
     def __init__(self, population: NDArray[np.int64], batch: int, rng: np.random.Generator) -> None:
         super().__init__(np.sort(rng.choice(population, batch, replace=False)))
 
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"subset": self.population}
+
+    def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.population = arrays["subset"]
+
 
 class UniformSampler(Sampler):
     """``batch`` LEDs drawn independently, with replacement: the mathematics of the paper."""

@@ -81,7 +81,7 @@ def check_gradient(
         # Relative to the size of the gradient, not of this one projection, which may be small by chance.
         scale = max(abs(analytic), abs(numeric), float(np.linalg.norm(g)))
         check = GradientCheck(analytic, numeric, abs(analytic - numeric) / scale if scale else 0.0)
-        if worst is None or check.error > worst.error:
+        if worst is None or not check.error <= worst.error:  # NaN is the worst of all
             worst = check
     assert worst is not None
     return worst

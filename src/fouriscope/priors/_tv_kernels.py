@@ -210,3 +210,21 @@ def advance_strip(
         for row in range(first, last):
             _copy_row(scratch[component, row - top + 1], after[component, row])
     return gap, slope
+
+
+@compiled
+def total_variation(image: Array, isotropic: bool) -> float:
+    """Σ √(dx² + dy²) or Σ |dx| + |dy|: rows in the image's own precision, their sum in double."""
+    rows, columns = image.shape
+    zero = image.dtype.type(0)
+    total = 0.0
+    for i in range(rows):
+        below = min(i + 1, rows - 1)
+        row = zero
+        for j in range(columns - 1):
+            down = image[below, j] - image[i, j]
+            along = image[i, j + 1] - image[i, j]
+            row += np.sqrt(down * down + along * along) if isotropic else abs(down) + abs(along)
+        row += abs(image[below, columns - 1] - image[i, columns - 1])
+        total += row
+    return total

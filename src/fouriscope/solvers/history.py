@@ -48,7 +48,9 @@ class Record:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, without those that are not known."""
-        return {key: value for key, value in asdict(self).items() if not (isinstance(value, float) and math.isnan(value))}
+        return {
+            key: value for key, value in asdict(self).items() if not (isinstance(value, float) and math.isnan(value))
+        }
 
 
 class History:

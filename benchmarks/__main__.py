@@ -1,0 +1,24 @@
+"""``python -m benchmarks`` runs every benchmark, ``python -m benchmarks gradient tv`` those two."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from benchmarks import report
+
+BENCHMARKS = ("gradient", "epoch", "memory", "importing", "fft_libraries", "tv")
+
+
+def main(names: list[str]) -> None:
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        sys.exit(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    for name in names or BENCHMARKS:
+        print(f"\n## {name}\n", flush=True)
+        import_module(f"benchmarks.{name}").main()
+    print(f"\n{report.summary()}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

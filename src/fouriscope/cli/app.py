@@ -1,0 +1,151 @@
+"""The command line. The library raises; here an error becomes one line and exit code 2."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from fouriscope import __version__
+from fouriscope.errors import FouriscopeError
+
+app = typer.Typer(
+    name="fouriscope",
+    help="Fourier ptychographic microscopy with plug-and-play priors, solved online.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fouriscope {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Fourier ptychographic microscopy with plug-and-play priors, solved online."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the pictures and runs; replaced if it is a demo's.")] = Path(
+        "demo"
+    ),
+    iterations: Annotated[int, typer.Option(min=1, help="Iterations of each reconstruction.")] = 300,
+    seed: Annotated[int, typer.Option(min=0, help="Of noise and minibatches.")] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate the paper's microscope, reconstruct with and without a prior, and draw the result."""
+    from fouriscope.cli.demo import run_demo
+
+    run_demo(out, iterations=iterations, seed=seed, console=_console(quiet), quiet=quiet)
+
+
+@app.command()
+def simulate(
+    out: Annotated[Path, typer.Argument(help="Folder to write frames.tif, truth.tif and config.toml into.")],
+    image: Annotated[
+        Path | None,
+        typer.Option(help="A grey image (TIFF, PNG or .npy) as the phase; scikit-image's camera otherwise."),
+    ] = None,
+    phase_range: Annotated[
+        float, typer.Option(help="Phase of the brightest pixel, in radians; the darkest has 0.")
+    ] = 0.3,
+    snr: Annotated[float, typer.Option(help="White noise at this SNR in dB.")] = 40.0,
+    noise: Annotated[str, typer.Option(help="The SNR holds over the whole `stack`, or for each `frame`.")] = "stack",
+    photons: Annotated[
+        float | None, typer.Option(help="Photon noise instead: electrons a pixel in the empty bright field.")
+    ] = None,
+    frame: Annotated[int, typer.Option(min=8, help="Rows and columns of a frame.")] = 100,
+    radius: Annotated[float, typer.Option(help="Radius of the LED disc in pitches; 9.5 gives 293 LEDs.")] = 9.5,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same frames.")] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate an acquisition with the paper's microscope, ready for `fouriscope reconstruct`."""
+    from fouriscope.cli.simulate import run_simulation
+
+    run_simulation(
+        out,
+        image=image,
+        phase_range=phase_range,
+        snr=snr,
+        noise=noise,
+        photons=photons,
+        frame=frame,
+        radius=radius,
+        seed=seed,
+        console=_console(quiet),
+    )
+
+
+@app.command()
+def reconstruct(
+    config: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")],
+    out: Annotated[Path | None, typer.Option(help="The run folder; default: run beside the configuration.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Reconstruct what a configuration describes into a run folder."""
+    from fouriscope.cli.reconstruct import run_reconstruction
+
+    raise typer.Exit(run_reconstruction(config, out, console=_console(quiet), quiet=quiet))
+
+
+@app.command()
+def resume(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    iterations: Annotated[int | None, typer.Option(min=1, help="A new total, to go on with a finished run.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Continue an interrupted run from its last checkpoint."""
+    from fouriscope.cli.reconstruct import run_resumption
+
+    raise typer.Exit(run_resumption(run, iterations, console=_console(quiet), quiet=quiet))
+
+
+@app.command()
+def info(config: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]) -> None:
+    """Say what a configuration compiles to, with a warning for a set-up that cannot work."""
+    from fouriscope.cli.info import show_info
+
+    show_info(config, console=_console(False))
+
+
+def _console(quiet: bool) -> Console:
+    return Console(quiet=quiet, highlight=False)
+
+
+def main() -> None:
+    """Entry point: errors that fouriscope raises on purpose are one line and exit code 2."""
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        app()
+    except FouriscopeError as error:
+        errors.print(f"[bold red]error:[/] {escape(str(error))}")
+        sys.exit(2)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.ENOTDIR, errno.EPERM):
+            raise
+        errors.print(f"[bold red]error:[/] {escape(str(error.filename or 'output'))}: {escape(error.strerror or '')}")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        errors.print("stopped")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""What a person sees while a solver runs, and how Ctrl-C ends it well."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from fouriscope.solvers import Callback, Record, Solver, StopRule
+
+
+class SolverProgress:
+    """A line that shows iteration, misfit (and SNR where it is known) and the time left."""
+
+    def __init__(self, progress: Progress, task: TaskID, stop: StopRule) -> None:
+        self.progress, self.task, self.stop = progress, task, stop
+        self.began = time.monotonic()
+        self.fraction_at_start: float | None = None
+
+    def __call__(self, solver: Solver, record: Record) -> None:
+        fraction = self.stop.fraction_done(solver.history) or 0.0
+        if self.fraction_at_start is None:
+            # The first iteration holds the compilation and the search for a step: no basis for a prediction.
+            self.fraction_at_start, self.began = fraction, time.monotonic()
+        details = f"iteration {record.iteration}  misfit {record.misfit:.4g}"
+        if not math.isnan(record.snr):
+            details += f"  SNR {record.snr:.2f} dB"
+        done = fraction - self.fraction_at_start
+        left = (time.monotonic() - self.began) * (1 - fraction) / done if done > 0 else math.nan
+        details += f"  {_duration(left)} left" if math.isfinite(left) else ""
+        self.progress.update(self.task, completed=fraction, details=details)
+
+
+def _duration(seconds: float) -> str:
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    return f"{minutes} min {seconds:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+@contextmanager
+def shown_progress(console: Console, stop: StopRule, label: str, *, quiet: bool) -> Iterator[list[Callback]]:
+    """Callbacks that draw the progress of one solver; none if ``quiet``."""
+    if quiet:
+        yield []
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[details]}"))
+    with Progress(*columns, console=console, transient=not console.is_terminal) as progress:
+        task = progress.add_task(
+            label, total=1.0, details="preparing (the first run on a machine compiles for some seconds)"
+        )
+        yield [SolverProgress(progress, task, stop)]
+
+
+@contextmanager
+def graceful_interrupt() -> Iterator[Callback]:
+    """Ctrl-C (or SIGTERM) lets the iteration end and then stops the solver; a second Ctrl-C stops at once."""
+    asked = threading.Event()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda solver, record: asked.is_set()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,111 @@
+"""The front door: an acquisition in, a picture out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.errors import InvalidInputError
+from fouriscope.priors import PriorLike, as_prior
+from fouriscope.run import ReconstructionConfig, Result
+from fouriscope.run.assemble import build_solver, build_stop
+from fouriscope.run.config import explain
+from fouriscope.run.provenance import provenance
+from fouriscope.solvers import Callback
+
+
+def reconstruct(
+    data: Acquisition,
+    *,
+    prior: PriorLike = "tv",
+    prior_absorption: PriorLike = None,
+    batch: int | None = 60,
+    iterations: int | None = 300,
+    seconds: float | None = None,
+    residual: float | None = None,
+    sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = "stratified",
+    loss: Literal["intensity", "amplitude", "poisson"] = "intensity",
+    object: Literal["phase", "complex"] = "phase",
+    object_shape: tuple[int, int] | Literal["auto"] = "auto",
+    margin: int = 0,
+    step: float | Literal["auto"] = "auto",
+    acceleration: bool = True,
+    start: Literal["flat", "linear"] | NDArray[Any] = "flat",
+    precision: Literal["single", "double"] = "single",
+    seed: int = 0,
+    callbacks: Sequence[Callback] = (),
+) -> Result:
+    """Reconstruct a high-resolution image from the frames of an acquisition, a few frames an iteration.
+
+    Nothing needs tuning: the step size, the strength of the prior and the size of the object are found from the data.
+
+    Parameters
+    ----------
+    data
+        What was measured.
+    prior
+        What is known about the image: ``None``, a name ("tv", "l1", "box"), a prior such as ``fs.TV(strength=1e-6)``, or
+        any denoiser ``f(image, sigma)``.
+    prior_absorption
+        For complex objects, the prior of the absorption, if it is to differ from that of the phase.
+    batch, sampler
+        Frames an iteration, and how they are chosen. ``batch=None`` uses all in every iteration.
+    iterations, seconds, residual
+        Stop at whichever comes first.
+    loss
+        "intensity" for additive noise, "amplitude" or "poisson" for photon noise.
+    object, object_shape, margin, precision
+        See :class:`fouriscope.ForwardModel`.
+    step, acceleration, start, seed
+        See :class:`fouriscope.solvers.PnP`.
+    callbacks
+        Called as ``f(solver, record)`` after every iteration; return True to stop.
+
+    Examples
+    --------
+    >>> import numpy as np, fouriscope as fs
+    >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> leds = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)
+    >>> model = fs.ForwardModel(optics, leds, frame_shape=(32, 32))
+    >>> phase = 0.3 * (np.hypot(*np.mgrid[-1 : 1 : model.object_shape[0] * 1j, -1 : 1 : model.object_shape[1] * 1j]) < 0.5)
+    >>> data = fs.simulate(model, phase, snr_db=40, seed=0)
+    >>> result = fs.reconstruct(data, prior=fs.TV(), batch=20, iterations=60, seed=0)
+    >>> bool(result.snr(phase).aligned > 10)
+    True
+    """
+    chosen = as_prior(prior)
+    document: dict[str, Any] = {
+        "object": {"model": object, "shape": object_shape, "margin": margin, "precision": precision},
+        "solver": {
+            "loss": loss,
+            "sampler": sampler if batch is not None else "all",
+            "batch": len(data) if batch is None else batch,
+            "step": step,
+            "acceleration": acceleration,
+            "start": "flat" if isinstance(start, np.ndarray) else start,
+            "seed": seed,
+        },
+        "stop": {"iterations": iterations, "seconds": seconds, "residual": residual},
+        "prior": chosen.spec(),
+        "prior_absorption": None if prior_absorption is None else as_prior(prior_absorption).spec(),
+    }
+    try:
+        config = ReconstructionConfig.model_validate(document)
+    except ValidationError as error:
+        raise InvalidInputError(explain(error, ReconstructionConfig, document)) from error
+    data.check_frames()
+    solver = build_solver(data, config, prior=chosen, start=start if isinstance(start, np.ndarray) else None)
+    history = solver.solve(build_stop(config.stop), callbacks)
+    return Result.of(
+        solver.fidelity.model,
+        solver.x,
+        history,
+        solver.stop_reason or "",
+        config.model_dump(mode="json", exclude_none=True),
+        provenance(data),
+    )

@@ -1,0 +1,162 @@
+"""From a configuration to the things it names: acquisition, model, fidelity, sampler, priors, solver."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition, CalibratedFrames, Frames, open_frames
+from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import DataFidelity, make_sampler
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import Directions, GlassSlide, Illumination, LEDArray, Optics, Pupil
+from fouriscope.priors import Prior, as_prior
+from fouriscope.run.config import (
+    DirectionsSection,
+    DiscSection,
+    PupilSection,
+    ReconstructionConfig,
+    RingsSection,
+    RunConfig,
+    SquareSection,
+    StopSection,
+)
+from fouriscope.run.memory import check_memory
+from fouriscope.solvers import Iterations, PnP, Residual, Seconds, StopRule
+
+
+def build_illumination(section: Any) -> Illumination:
+    """The LEDs that the section [illumination] describes."""
+    if isinstance(section, DirectionsSection):
+        return Directions(np.array(section.na), height=section.height)
+    slide = GlassSlide(section.slide_thickness, section.slide_index) if section.slide_thickness else None
+    common: dict[str, Any] = {"rotation": section.rotation, "offset": section.offset, "slide": slide}
+    if isinstance(section, SquareSection):
+        return LEDArray.square(section.shape, section.pitch, section.height, **common)
+    if isinstance(section, DiscSection):
+        return LEDArray.disc(section.pitch, section.height, section.radius, **common)
+    if isinstance(section, RingsSection):
+        return LEDArray.rings(section.radii, section.counts, section.height, start_angle=section.start_angle, **common)
+    return LEDArray.at(np.array(section.positions), section.height, **common)
+
+
+def build_acquisition(config: RunConfig, folder: Path) -> Acquisition:
+    """The acquisition of a configuration whose relative paths start at ``folder``. Frames are not read yet."""
+    source = config.frames
+    frames: Frames = open_frames(folder / source.path)
+    if source.offset != 0 or source.gain != 1:
+        frames = CalibratedFrames(frames, offset=source.offset, gain=source.gain)
+    scope = config.microscope
+    return Acquisition(
+        Optics(scope.wavelength, scope.na, scope.magnification, scope.camera_pixel, scope.medium_index),
+        build_illumination(config.illumination),
+        frames,
+        pupil=_build_pupil(config.pupil, folder),
+        patch_center=scope.patch_center,
+        weights=None if source.weights is None else np.array(source.weights),
+        mask=None if source.mask is None else load_image(folder / source.mask),
+        truth=None if source.truth is None else load_image(folder / source.truth),
+    )
+
+
+def _build_pupil(section: PupilSection, folder: Path) -> Pupil:
+    array = None if section.array is None else load_image(folder / section.array)
+    return Pupil(zernike=section.zernike, defocus=section.defocus, array=array)
+
+
+def load_image(path: Path) -> NDArray[Any]:
+    """An array from a .npy or TIFF file."""
+    if not path.exists():
+        raise InvalidInputError(f"{path}: no such file")
+    try:
+        if path.suffix.lower() == ".npy":
+            return np.asarray(np.load(path, allow_pickle=False))
+        import tifffile
+
+        return np.asarray(tifffile.imread(path))
+    except (ValueError, OSError, EOFError) as error:
+        raise InvalidInputError(
+            f"{path}: cannot be read as an array ({error}); .npy and .tif are understood"
+        ) from error
+
+
+def build_model(acquisition: Acquisition, config: ReconstructionConfig) -> ForwardModel:
+    """The forward model of an acquisition; raises if the reconstruction would not fit into memory."""
+    section = config.object
+    dtype = np.dtype(np.float32 if section.precision == "single" else np.float64)
+    check_memory(acquisition, config)
+    return ForwardModel(
+        acquisition.optics,
+        acquisition.illumination,
+        acquisition.frame_shape,
+        pupil=acquisition.pupil,
+        object=section.model,
+        object_shape=section.shape,
+        margin=section.margin,
+        patch_center=acquisition.patch_center,
+        dtype=dtype,
+    )
+
+
+def build_priors(config: ReconstructionConfig, channels: int, prior: Prior | None = None) -> list[Prior]:
+    """One prior for each image of the object; ``prior`` stands in for the configured one (any callable, say)."""
+    first = prior if prior is not None else as_prior(config.prior)
+    if channels == 1:
+        return [first]
+    second = as_prior(config.prior_absorption) if config.prior_absorption is not None else copy.deepcopy(first)
+    return [first, second]
+
+
+def build_stop(section: StopSection) -> StopRule:
+    """Whichever comes first of what the section [stop] names."""
+    rules: list[StopRule] = []
+    if section.iterations is not None:
+        rules.append(Iterations(section.iterations))
+    if section.seconds is not None:
+        rules.append(Seconds(section.seconds))
+    if section.residual is not None:
+        rules.append(Residual(section.residual))
+    if not rules:
+        raise InvalidInputError("a run without a limit would never stop: give iterations, seconds or residual")
+    combined = rules[0]
+    for rule in rules[1:]:
+        combined = combined | rule
+    return combined
+
+
+def build_solver(
+    acquisition: Acquisition,
+    config: ReconstructionConfig,
+    *,
+    prior: Prior | None = None,
+    start: NDArray[Any] | None = None,
+) -> PnP:
+    """The solver, ready to run; ``prior`` and ``start`` stand in for what a file cannot hold."""
+    model = build_model(acquisition, config)
+    settings = config.solver
+    fidelity = DataFidelity.of(acquisition, model, loss=settings.loss)
+    population = np.flatnonzero(fidelity.weights > 0)
+    batch = min(settings.batch, len(population))
+    sampler = make_sampler(
+        "all" if batch == len(population) else settings.sampler,
+        population=population,
+        batch=batch,
+        bright_field=model.geometry.bright_field,
+        # The subset of a fixed sampler must not move the random numbers of the iterations.
+        rng=np.random.default_rng((settings.seed, 1)),
+    )
+    truth = acquisition.truth
+    return PnP(
+        fidelity,
+        sampler,
+        build_priors(config, len(model.object.channels), prior),
+        step=settings.step,
+        acceleration=settings.acceleration,
+        start=settings.start if start is None else start,
+        seed=settings.seed,
+        truth=truth if truth is not None and truth.shape == model.x_shape else None,
+    )

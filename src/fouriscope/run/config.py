@@ -1,0 +1,228 @@
+"""The configuration file: every key, its meaning and its default. Unknown keys are errors, never ignored."""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from fouriscope.errors import InvalidInputError
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Pair = tuple[float, float]
+
+
+class Section(BaseModel):
+    """Frozen, and strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FramesSection(Section):
+    """[frames]: where the frames are, and how counts become intensity: (counts − offset) / gain."""
+
+    path: str
+    offset: float = 0.0
+    gain: Positive = 1.0
+    mask: str | None = None
+    weights: tuple[float, ...] | None = None
+    truth: str | None = None
+
+
+class MicroscopeSection(Section):
+    """[microscope], in metres. ``patch_center`` is (y, x) of the frames' centre from the optical axis."""
+
+    wavelength: Positive
+    na: Positive
+    magnification: Positive
+    camera_pixel: Positive
+    medium_index: Positive = 1.0
+    patch_center: Pair = (0.0, 0.0)
+
+
+class _LEDs(Section):
+    height: Positive
+    rotation: float = 0.0
+    offset: Pair = (0.0, 0.0)
+    slide_thickness: Annotated[float, Field(ge=0)] = 0.0
+    slide_index: Positive = 1.52
+
+
+class SquareSection(_LEDs):
+    """[illumination] kind = "square": rows × columns LEDs on a square lattice."""
+
+    kind: Literal["square"]
+    shape: tuple[int, int]
+    pitch: Positive
+
+
+class DiscSection(_LEDs):
+    """[illumination] kind = "disc": the LEDs of a lattice within ``radius`` pitches."""
+
+    kind: Literal["disc"]
+    pitch: Positive
+    radius: Positive
+
+
+class RingsSection(_LEDs):
+    """[illumination] kind = "rings": ``counts[k]`` LEDs on a ring of radius ``radii[k]``."""
+
+    kind: Literal["rings"]
+    radii: tuple[float, ...]
+    counts: tuple[int, ...]
+    start_angle: float = 0.0
+
+
+class PositionsSection(_LEDs):
+    """[illumination] kind = "positions": (y, x) of every LED in metres, in the order of the frames."""
+
+    kind: Literal["positions"]
+    positions: tuple[Pair, ...]
+
+
+class DirectionsSection(Section):
+    """[illumination] kind = "directions": (na_y, na_x) of every LED, in the order of the frames."""
+
+    kind: Literal["directions"]
+    na: tuple[Pair, ...]
+    height: Positive | None = None
+
+
+IlluminationSection = Annotated[
+    SquareSection | DiscSection | RingsSection | PositionsSection | DirectionsSection, Field(discriminator="kind")
+]
+
+
+class PupilSection(Section):
+    """[pupil]: Zernike coefficients (Noll index → radians rms), defocus in metres, or a complex array in a .npy."""
+
+    zernike: dict[int, float] = Field(default_factory=dict)
+    defocus: float = 0.0
+    array: str | None = None
+
+
+class ObjectSection(Section):
+    """[object]: what is reconstructed, and on which grid."""
+
+    model: Literal["phase", "complex"] = "phase"
+    shape: tuple[int, int] | Literal["auto"] = "auto"
+    margin: Annotated[int, Field(ge=0)] = 0
+    precision: Literal["single", "double"] = "single"
+
+
+class SolverSection(Section):
+    """[solver]: data fidelity, sampling and step; see ``fouriscope.solvers.PnP``."""
+
+    loss: Literal["intensity", "amplitude", "poisson"] = "intensity"
+    sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = "stratified"
+    batch: Annotated[int, Field(ge=1)] = 60
+    step: Positive | Literal["auto"] = "auto"
+    acceleration: bool = True
+    start: Literal["flat", "linear"] = "flat"
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+class StopSection(Section):
+    """[stop]: whichever comes first."""
+
+    iterations: Annotated[int, Field(ge=1)] | None = 300
+    seconds: Positive | None = None
+    residual: Positive | None = None
+
+    @field_validator("residual")
+    @classmethod
+    def _below_one(cls, value: float | None) -> float | None:
+        if value is not None and value >= 1:
+            raise ValueError("a relative residual must be below 1")
+        return value
+
+
+class ReconstructionConfig(Section):
+    """How to reconstruct, whatever the data: the part that ``fs.reconstruct`` takes as arguments."""
+
+    object: ObjectSection = ObjectSection()
+    solver: SolverSection = SolverSection()
+    stop: StopSection = StopSection()
+    prior: dict[str, Any] = Field(default_factory=lambda: {"name": "tv"})
+    prior_absorption: dict[str, Any] | None = None
+
+
+class RunConfig(ReconstructionConfig):
+    """A whole configuration file: the acquisition and how to reconstruct it."""
+
+    frames: FramesSection
+    microscope: MicroscopeSection
+    illumination: IlluminationSection
+    pupil: PupilSection = PupilSection()
+
+
+def load_config(path: str | Path) -> RunConfig:
+    """Read and check a TOML configuration; paths in it are relative to the file's folder."""
+    path = Path(path)
+    if path.is_dir():
+        raise InvalidInputError(f"{path} is a folder; give the configuration file, for example {path / 'config.toml'}")
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidInputError(
+            f"{path}: no such file; `fouriscope simulate` writes an example to start from"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{path}: not a TOML file ({error})") from error
+    return parse_config(document, where=str(path))
+
+
+def parse_config(document: dict[str, Any], *, where: str) -> RunConfig:
+    """Check a configuration that is already a dictionary; ``where`` names it in errors."""
+    try:
+        return RunConfig.model_validate(document)
+    except ValidationError as error:
+        raise InvalidInputError(f"{where}: {explain(error, RunConfig, document)}") from error
+
+
+def explain(error: ValidationError, model: type[BaseModel], document: dict[str, Any]) -> str:
+    """The first problem of a validation error, in one line that says what to do."""
+    problems = error.errors()
+    first = problems[0]
+    # Unions put the name of the chosen alternative into the path; it is not a key of the file.
+    keys = [str(part) for part in first["loc"] if _is_key(part, document)] or [str(first["loc"][-1])]
+    key = ".".join(keys)
+    kind = first["type"]
+    if kind == "extra_forbidden":
+        known = sorted(_known_keys(model, keys[:-1], document))
+        close = get_close_matches(keys[-1], known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
+        message = f"unknown key {key!r}; {hint}"
+    elif kind == "missing":
+        message = f"{'.'.join(str(part) for part in first['loc'])} is missing"
+    else:
+        message = f"{key}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r}"
+    return message + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else "")
+
+
+def _is_key(part: int | str, document: dict[str, Any]) -> bool:
+    alternatives = {"square", "disc", "rings", "positions", "directions", "constrained-float", "float", "int"}
+    return not (str(part) in alternatives and str(part) not in document) and not str(part).startswith(
+        ("literal[", "tuple[", "constrained", "function-")
+    )
+
+
+def _known_keys(model: type[BaseModel], path: list[str], document: dict[str, Any]) -> set[str]:
+    if not path:
+        return set(model.model_fields)
+    if path[0] == "illumination":
+        sections = {
+            "square": SquareSection,
+            "disc": DiscSection,
+            "rings": RingsSection,
+            "positions": PositionsSection,
+            "directions": DirectionsSection,
+        }
+        chosen = sections.get(str(document.get("illumination", {}).get("kind")))
+        return set(chosen.model_fields) if chosen else {"kind"}
+    field = model.model_fields.get(path[0])
+    section = field.annotation if field else None
+    return set(section.model_fields) if isinstance(section, type) and issubclass(section, BaseModel) else set()

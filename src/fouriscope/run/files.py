@@ -1,0 +1,72 @@
+"""Writing files so that a reader never sees half of one, whatever kills the writer."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@contextlib.contextmanager
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file beside ``path``; it takes the name when the block ends without an error."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp makes files that only their owner may read; results are for everybody the umask allows.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    with atomic_write(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+    """Arrays and JSON in one uncompressed zip, readable by ``np.load`` and by any unzip; nothing is pickled."""
+    with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("state.json", json.dumps(values))
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """What :func:`write_arrays` wrote."""
+    arrays: dict[str, NDArray[Any]] = {}
+    with zipfile.ZipFile(path) as archive:
+        values = json.loads(archive.read("state.json"))
+        for name in archive.namelist():
+            if name.endswith(".npy"):
+                member = io.BytesIO(archive.read(name))
+                arrays[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
+    return arrays, values
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete temporary files of a writer that was killed."""
+    for leftover in folder.glob(".*.part"):
+        leftover.unlink(missing_ok=True)

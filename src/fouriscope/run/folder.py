@@ -1,0 +1,145 @@
+"""The run folder: the interface through which everybody else watches, compares and resumes a run.
+
+::
+
+    run/
+      config.toml       the configuration as resolved, defaults included
+      provenance.json   versions, machine, checksum of the input
+      status.json       running, finished, interrupted or failed, and why
+      metrics.jsonl     one line an iteration
+      checkpoint.npz    everything needed to go on exactly (arrays + state.json)
+      result/           phase.tif, amplitude.tif, object.zarr (complex), summary.json, figure.png
+
+Every file but ``metrics.jsonl`` is replaced atomically. That one grows; a line cut short by a kill is ignored, and
+lines after the last checkpoint are dropped when a run is resumed, since they will be computed again.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any, TextIO
+
+import tomli_w
+
+from fouriscope.errors import RunFolderError
+from fouriscope.run.files import read_arrays, remove_leftovers, write_arrays, write_json, write_text
+from fouriscope.solvers import History, Record, SolverState
+
+FORMAT = 1
+
+
+class RunFolder:
+    """Reads and writes one run folder."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._metrics: TextIO | None = None
+
+    @classmethod
+    def create(cls, path: str | Path, config: dict[str, Any], provenance: dict[str, Any]) -> RunFolder:
+        """Start a new folder; one that already holds something is left alone."""
+        folder = cls(path)
+        if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+            raise RunFolderError(
+                f"{folder.path} exists and is not empty; choose another folder, delete it, "
+                f"or continue it with: fouriscope resume {folder.path}"
+            )
+        try:
+            folder.path.mkdir(parents=True, exist_ok=True)
+            # The configuration comes last: a folder that has one has everything a resume needs.
+            write_json(folder.path / "provenance.json", {"format": FORMAT} | provenance)
+            folder.write_status("running")
+            write_text(folder.path / "config.toml", tomli_w.dumps(config))
+        except OSError as error:
+            raise RunFolderError(f"{folder.path}: cannot be written ({error.strerror or error})") from error
+        return folder
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunFolder:
+        """Open an existing run; raises where there is none."""
+        folder = cls(path)
+        if not folder.path.is_dir():
+            raise RunFolderError(f"{folder.path}: no such folder; a run folder holds config.toml and metrics.jsonl")
+        if not (folder.path / "config.toml").is_file():
+            raise RunFolderError(f"{folder.path}: not a run folder (no config.toml in it)")
+        return folder
+
+    def config(self) -> dict[str, Any]:
+        """config.toml as a dictionary."""
+        try:
+            return tomllib.loads((self.path / "config.toml").read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise RunFolderError(f"{self.path / 'config.toml'}: not readable ({error})") from error
+
+    def provenance(self) -> dict[str, Any]:
+        return self._json("provenance.json")
+
+    def status(self) -> dict[str, Any]:
+        return self._json("status.json")
+
+    def write_status(self, state: str, reason: str = "") -> None:
+        write_json(self.path / "status.json", {"state": state, "reason": reason})
+
+    def _json(self, name: str) -> dict[str, Any]:
+        try:
+            value: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, json.JSONDecodeError) as error:
+            raise RunFolderError(f"{self.path / name}: not readable ({error})") from error
+        return value
+
+    def history(self) -> History:
+        """The complete lines of metrics.jsonl."""
+        path = self.path / "metrics.jsonl"
+        if not path.exists():
+            return History()
+        records: list[Record] = []
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            try:
+                records.append(Record(**json.loads(line)))
+            except (json.JSONDecodeError, TypeError):
+                break  # the line that a kill cut short, or the end
+        return History(records)
+
+    def append(self, record: Record) -> None:
+        """One more line of metrics.jsonl, visible to readers at once."""
+        if self._metrics is None:
+            self._metrics = (self.path / "metrics.jsonl").open("a", encoding="utf-8", buffering=1)
+        self._metrics.write(json.dumps(record.as_dict()) + "\n")
+
+    def close(self) -> None:
+        if self._metrics is not None:
+            self._metrics.close()
+            self._metrics = None
+
+    def write_checkpoint(self, state: SolverState, iterations: int) -> None:
+        write_arrays(self.path / "checkpoint.npz", state.arrays, {"iterations": iterations, "solver": state.values})
+
+    def read_checkpoint(self) -> tuple[SolverState, int] | None:
+        """The last checkpoint and its iteration, or None if the run ended before the first."""
+        path = self.path / "checkpoint.npz"
+        if not path.exists():
+            return None
+        try:
+            arrays, values = read_arrays(path)
+            return SolverState(arrays, values["solver"]), int(values["iterations"])
+        except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+            raise RunFolderError(
+                f"{path}: damaged ({error}); delete it to start this run from the beginning"
+            ) from error
+
+    def rewind(self, iterations: int) -> History:
+        """Drop what came after the last checkpoint, and leftovers of a killed writer; returns what is kept."""
+        self.close()
+        remove_leftovers(self.path)
+        history = self.history()
+        if len(history) < iterations:
+            raise RunFolderError(
+                f"{self.path / 'metrics.jsonl'} holds {len(history)} iterations, the checkpoint {iterations}; "
+                "the folder was changed by hand and cannot be continued"
+            )
+        kept = History(history.records[:iterations])
+        write_text(self.path / "metrics.jsonl", "".join(json.dumps(r.as_dict()) + "\n" for r in kept))
+        return kept

@@ -1,0 +1,62 @@
+"""What a reconstruction needs, and whether this machine has it: better one line now than a killed process later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.errors import InsufficientMemoryError
+from fouriscope.fidelity.data import GROUP
+from fouriscope.forward.pupils import KEEP_AT_MOST_BYTES
+from fouriscope.optics import Geometry
+from fouriscope.run.config import ReconstructionConfig
+
+# Images of the object that are alive at once: the iterates of the solver and its safeguard (6), the gradient's
+# transmittance, spectrum, derivative and transform (4 complex = 8), the prior's warm dual (8).
+OBJECT_IMAGES = 22
+
+
+def memory_needed(geometry: Geometry, config: ReconstructionConfig) -> int:
+    """Bytes that a reconstruction takes beside its input frames, to within some ten percent.
+
+    It grows with the object and with the group of frames in flight, not with the number of frames.
+    """
+    itemsize = 4 if config.object.precision == "single" else 8
+    images = OBJECT_IMAGES * (2 if config.object.model == "complex" else 1)
+    box = geometry.support_box
+    pupils = min(len(geometry.na) * box.height * box.width * 2 * itemsize, KEEP_AT_MOST_BYTES)
+    frames = GROUP * int(np.prod(geometry.frame_shape)) * itemsize
+    boxes = GROUP * box.height * box.width * 2 * itemsize
+    return int(np.prod(geometry.object_shape)) * images * itemsize + pupils + frames + boxes
+
+
+def memory_available() -> int | None:
+    """Bytes that can be allocated without swapping, where the system tells."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:  # not Linux: nothing to compare with
+        return None
+    return None
+
+
+def check_memory(acquisition: Acquisition, config: ReconstructionConfig) -> None:
+    """Raise if the reconstruction would need more memory than there is."""
+    geometry = Geometry.compile(
+        acquisition.optics,
+        acquisition.illumination,
+        acquisition.frame_shape,
+        margin=config.object.margin,
+        object_shape=config.object.shape,
+        patch_center=acquisition.patch_center,
+    )
+    needed, available = memory_needed(geometry, config), memory_available()
+    if available is not None and needed > available:
+        rows, columns = geometry.object_shape
+        raise InsufficientMemoryError(
+            f"a {rows} × {columns} object needs about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are free; "
+            "give a smaller object shape, or reconstruct a smaller patch of the frames"
+        )
