@@ -38,7 +38,34 @@ _HOME = {
     "plots": "",
 }
 
-__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604  (the names are those of the table above)
+__all__ = [
+    "L1",
+    "TV",
+    "Acquisition",
+    "Box",
+    "Camera",
+    "DataFidelity",
+    "Directions",
+    "ForwardModel",
+    "GlassSlide",
+    "LEDArray",
+    "Minibatch",
+    "NoPrior",
+    "Optics",
+    "PnP",
+    "Prior",
+    "Pupil",
+    "Result",
+    "RunFolder",
+    "__version__",
+    "check_adjoint",
+    "check_gradient",
+    "metrics",
+    "open_frames",
+    "plots",
+    "reconstruct",
+    "simulate",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -53,7 +80,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return list(__all__)
 
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 
 _limit: int | None = None
 
@@ -62,7 +63,7 @@ def split(total: int, parts: int) -> list[tuple[int, int]]:
     """
     parts = max(1, min(parts, total))
     edges = [total * k // parts for k in range(parts + 1)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def run_sliced(work: Callable[[int, int], object], total: int) -> None:

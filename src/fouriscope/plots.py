@@ -188,7 +188,7 @@ def convergence_figure(
 def result_figure(
     phase: npt.ArrayLike,
     amplitude: npt.ArrayLike | None = None,
-    history: Mapping[str, Sequence[float]] | None = None,
+    history: Mapping[str, npt.ArrayLike] | None = None,
     *,
     pixel: float | None = None,
     title: str = "",
@@ -530,7 +530,7 @@ def _spread(heights: Sequence[float], least: float) -> list[float]:
     return [float(place) for place in result]
 
 
-def _history_curves(history: Mapping[str, Sequence[float]]) -> dict[str, tuple[npt.ArrayLike, npt.ArrayLike]]:
+def _history_curves(history: Mapping[str, npt.ArrayLike]) -> dict[str, tuple[npt.ArrayLike, npt.ArrayLike]]:
     iterations = history.get("iteration")
     curves: dict[str, tuple[npt.ArrayLike, npt.ArrayLike]] = {}
     for name, values in history.items():

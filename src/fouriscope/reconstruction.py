@@ -49,8 +49,8 @@ def reconstruct(
     data
         What was measured.
     prior
-        What is known about the image: ``None``, a name ("tv", "l1", "box"), a prior such as ``fs.TV(strength=1e-6)``, or
-        any denoiser ``f(image, sigma)``.
+        What is known about the image: ``None``, a name ("tv", "l1", "box"), a prior such as ``fs.TV(strength=1e-6)``,
+        or any denoiser ``f(image, sigma)``.
     prior_absorption
         For complex objects, the prior of the absorption, if it is to differ from that of the phase.
     batch, sampler
@@ -72,7 +72,8 @@ def reconstruct(
     >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
     >>> leds = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)
     >>> model = fs.ForwardModel(optics, leds, frame_shape=(32, 32))
-    >>> phase = 0.3 * (np.hypot(*np.mgrid[-1 : 1 : model.object_shape[0] * 1j, -1 : 1 : model.object_shape[1] * 1j]) < 0.5)
+    >>> y, x = np.indices(model.object_shape) / model.object_shape[0] - 0.5
+    >>> phase = 0.3 * (np.hypot(y, x) < 0.25)
     >>> data = fs.simulate(model, phase, snr_db=40, seed=0)
     >>> result = fs.reconstruct(data, prior=fs.TV(), batch=20, iterations=60, seed=0)
     >>> bool(result.snr(phase).aligned > 10)

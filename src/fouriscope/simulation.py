@@ -61,7 +61,8 @@ class Camera:
         if self.read_noise:
             electrons += rng.normal(0.0, self.read_noise, electrons.shape)
         counts = np.rint(electrons * self.counts_per_electron + self.offset)
-        return np.clip(counts, 0, 2**self.bits - 1).astype(np.uint16)
+        clipped: NDArray[np.uint16] = np.clip(counts, 0, 2**self.bits - 1).astype(np.uint16)
+        return clipped
 
 
 def simulate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -41,16 +42,18 @@ class ArrayFrames:
         array = np.asarray(array)
         if array.ndim != 3 or array.dtype.kind not in "fiu":
             raise InvalidInputError(
-                f"frames must be a real array of shape (frames, rows, columns), got {array.dtype} of shape {array.shape}"
+                f"frames must be a real array (frames, rows, columns), got {array.dtype} of shape {array.shape}"
             )
         self.array = array
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        return self.array.shape  # type: ignore[return-value]
+        count, rows, columns = self.array.shape
+        return count, rows, columns
 
     def frame(self, index: int) -> NDArray[Any]:
-        return self.array[index]
+        frame: NDArray[Any] = self.array[index]
+        return frame
 
 
 class NpyFrames:
@@ -58,7 +61,7 @@ class NpyFrames:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        mapped: Any = np.load(path, mmap_mode="r", allow_pickle=False)
         if not isinstance(mapped, np.ndarray):
             mapped.close()
             raise InvalidInputError(f"{path}: one array was expected, this is an archive of arrays (.npz)")
@@ -148,7 +151,12 @@ class CalibratedFrames:
         return (counts.astype(precision) - precision(self.offset)) / precision(self.gain)
 
 
-_READERS = {".npy": NpyFrames, ".tif": TiffFrames, ".tiff": TiffFrames, ".zarr": ZarrFrames}
+_READERS: dict[str, Callable[[Path], Frames]] = {
+    ".npy": NpyFrames,
+    ".tif": TiffFrames,
+    ".tiff": TiffFrames,
+    ".zarr": ZarrFrames,
+}
 
 
 def open_frames(path: str | Path) -> Frames:

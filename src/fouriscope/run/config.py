@@ -214,7 +214,7 @@ def _known_keys(model: type[BaseModel], path: list[str], document: dict[str, Any
     if not path:
         return set(model.model_fields)
     if path[0] == "illumination":
-        sections = {
+        sections: dict[str, type[BaseModel]] = {
             "square": SquareSection,
             "disc": DiscSection,
             "rings": RingsSection,
@@ -225,4 +225,6 @@ def _known_keys(model: type[BaseModel], path: list[str], document: dict[str, Any
         return set(chosen.model_fields) if chosen else {"kind"}
     field = model.model_fields.get(path[0])
     section = field.annotation if field else None
-    return set(section.model_fields) if isinstance(section, type) and issubclass(section, BaseModel) else set()
+    if isinstance(section, type) and issubclass(section, BaseModel):
+        return set(section.model_fields)
+    return set()

@@ -95,7 +95,7 @@ def _transfer(model: ForwardModel, led: int) -> NDArray[np.complex128]:
     return np.stack([1j * (direct - twin), -(direct + twin)])
 
 
-def _resample(model: ForwardModel, spectrum: NDArray[np.complex128]) -> NDArray[np.float64]:
+def _resample(model: ForwardModel, spectrum: NDArray[Any]) -> NDArray[np.float64]:
     """Fourier interpolation of an image from the frame's grid to the object's."""
     rows, columns = model.geometry.grid_shape
     k_rows = np.fft.fftfreq(rows, 1 / rows).astype(int)

@@ -20,7 +20,8 @@ def hessian_product(
     displacement = v * v.dtype.type(probe / rms)
     ahead = fidelity.gradient(x + displacement, batch).gradient
     behind = fidelity.gradient(x - displacement, batch).gradient
-    return (ahead - behind) * v.dtype.type(rms / (2 * probe))
+    product: RealArray = (ahead - behind) * v.dtype.type(rms / (2 * probe))
+    return product
 
 
 def curvature(
