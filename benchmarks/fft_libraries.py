@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.fft
 from numba import njit
+from numpy.typing import NDArray
 from rocket_fft import c2c
 
 from benchmarks.report import table
@@ -23,8 +26,8 @@ def rocket_loop(stack, out):  # type: ignore[no-untyped-def]
 def main() -> None:
     rng = np.random.default_rng(0)
     shape = (COUNT, SIDE, SIDE)
-    stack = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)
-    out = np.empty_like(stack)
+    stack: NDArray[Any] = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)
+    out: NDArray[Any] = np.empty_like(stack)
 
     def scipy_loop() -> None:
         for b in range(COUNT):

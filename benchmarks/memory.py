@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-import fouriscope as fs
 from benchmarks import microscope
 from benchmarks.report import bar, table
+from fouriscope.forward import ForwardModel
 
 LIMIT_MB = 5.0
 RUNS = 3
@@ -30,7 +30,7 @@ def online_run(path: Path, copies: int, side: int) -> dict[str, int]:
 
 
 def main() -> None:
-    model = fs.ForwardModel(microscope.optics(), microscope.leds(), (100, 100))
+    model = ForwardModel(microscope.optics(), microscope.leds(), (100, 100))
     frames = model.intensity(microscope.sample(model.x_shape))
     peaks: dict[tuple[int, int], float] = {}
     rows = []

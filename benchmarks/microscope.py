@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import fouriscope as fs
+from fouriscope.fidelity import DataFidelity
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import LEDArray, Optics
 
 
-def optics() -> fs.Optics:
-    return fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+def optics() -> Optics:
+    return Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
 
 
-def leds() -> fs.LEDArray:
+def leds() -> LEDArray:
     """293 of them."""
-    return fs.LEDArray.disc(pitch=4e-3, height=70e-3, radius=9.5)
+    return LEDArray.disc(pitch=4e-3, height=70e-3, radius=9.5)
 
 
 def sample(shape: tuple[int, ...]) -> NDArray[Any]:
@@ -24,7 +26,7 @@ def sample(shape: tuple[int, ...]) -> NDArray[Any]:
     return np.random.default_rng(0).normal(0.0, 0.3, shape).astype(np.float32)
 
 
-def fidelity(model: fs.ForwardModel) -> tuple[fs.DataFidelity, NDArray[Any]]:
+def fidelity(model: ForwardModel) -> tuple[DataFidelity, NDArray[Any]]:
     """The data fidelity of frames in memory, and an x somewhat off the one that made them."""
     x = sample(model.x_shape)
-    return fs.DataFidelity(model, model.intensity(np.float32(0.9) * x)), x
+    return DataFidelity(model, model.intensity(np.float32(0.9) * x)), x

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-import fouriscope as fs
 from benchmarks import microscope
-from fouriscope.fidelity import EpochSampler
+from fouriscope.acquisition import open_frames
+from fouriscope.fidelity import DataFidelity, EpochSampler
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import Directions
 
 
 def peak_bytes() -> int:
@@ -33,9 +35,9 @@ def peak_bytes() -> int:
 
 def main() -> None:
     path, copies, side = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    directions = fs.Directions(np.tile(microscope.leds().directions(), (copies, 1)))
-    model = fs.ForwardModel(microscope.optics(), directions, (100, 100), object_shape=(side, side))
-    fidelity = fs.DataFidelity(model, fs.open_frames(path))
+    directions = Directions(np.tile(microscope.leds().directions(), (copies, 1)))
+    model = ForwardModel(microscope.optics(), directions, (100, 100), object_shape=(side, side))
+    fidelity = DataFidelity(model, open_frames(path))
     compiled = peak_bytes()
     sampler, rng = EpochSampler(np.arange(len(model)), 60), np.random.default_rng(0)
     x = np.zeros(model.x_shape, model.dtype)

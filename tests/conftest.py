@@ -30,7 +30,7 @@ def array_pupil(shape: tuple[int, int]) -> Pupil:
     return Pupil({6: 0.3}, array=(1 - 0.3 * x + 0.2 * y * x) * np.exp(1j * (0.8 * y**2 - 0.5 * x + 0.6 * x**3)))
 
 
-# name → arguments of ForwardModel: square, non-square, even and odd frames; margins; pupils; objects of a size of one's own.
+# name → arguments of ForwardModel: square and not, even and odd frames; margins; pupils; an object of its own size.
 CASES: dict[str, dict[str, Any]] = {
     "square": {"frame_shape": (24, 24)},
     "aberrated": {"frame_shape": (18, 29), "pupil": ABERRATED, "illumination": TURNED_LEDS},

@@ -62,7 +62,7 @@ class NpyFrames:
     def __init__(self, path: Path) -> None:
         self.path = path
         mapped: Any = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(mapped, np.ndarray):
+        if not isinstance(mapped, np.memmap):
             mapped.close()
             raise InvalidInputError(f"{path}: one array was expected, this is an archive of arrays (.npz)")
         if mapped.ndim != 3 or mapped.dtype.kind not in "fiu" or not mapped.flags.c_contiguous:
@@ -147,8 +147,9 @@ class CalibratedFrames:
 
     def frame(self, index: int) -> NDArray[Any]:
         counts = self.frames.frame(index)
-        precision = np.float64 if counts.dtype == np.float64 else np.float32
-        return (counts.astype(precision) - precision(self.offset)) / precision(self.gain)
+        double = counts.dtype.newbyteorder("=") == np.float64
+        image: NDArray[Any] = counts.astype(np.float64 if double else np.float32)
+        return (image - self.offset) / self.gain
 
 
 _READERS: dict[str, Callable[[Path], Frames]] = {

@@ -10,15 +10,11 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition, ArrayFrames, Frames
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity.losses import Loss, as_loss
+from fouriscope.fidelity.pipeline import Indexed, LEDPipeline
 from fouriscope.fidelity.samplers import Minibatch
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.model import LEDs
 from fouriscope.forward.objects import RealArray
-from fouriscope.parallel import run_sliced
-
-# LEDs whose contributions wait in memory before they are added up, in order, to the object's spectrum. Large enough
-# to keep every core busy, small enough to stay in the cache.
-GROUP = 32
 
 
 class ValueAndGradient(NamedTuple):
@@ -39,7 +35,7 @@ class DataFidelity:
     which corrects the one printed in the paper.
 
     LEDs pass one at a time through crop × pupil → inverse FFT → loss → FFT → box, in compiled code; memory is the
-    object and some thirty boxes of the pupil's size, whatever the number of frames, and the result does not depend on
+    object and some sixty boxes of the pupil's size, whatever the number of frames, and the result does not depend on
     the number of threads.
 
     Parameters
@@ -74,6 +70,7 @@ class DataFidelity:
         mask: NDArray[Any] | None = None,
     ) -> None:
         self.model = model
+        self._pipeline = LEDPipeline(model)
         self.frames: Frames = ArrayFrames(frames) if isinstance(frames, np.ndarray) else frames
         self.loss = as_loss(loss)
         expected = (len(model), *model.frame_shape)
@@ -134,40 +131,15 @@ class DataFidelity:
     def _evaluate(
         self, x: RealArray, batch: Minibatch, *, with_gradient: bool
     ) -> tuple[NDArray[np.float64], RealArray | None]:
-        from fouriscope.fidelity import kernels
-        from fouriscope.forward.kernels import add_boxes
-
-        model = self.model
-        transmittance = model.transmittance(x)
-        spectrum = model.spectrum(transmittance)
-        misfits = np.empty(len(batch.leds))
         weights = self._total_weights(batch) / batch.size
-        derivative = np.zeros_like(spectrum) if with_gradient else np.empty((0, 0), spectrum.dtype)
-        boxes = np.empty((min(GROUP, len(batch.leds)), *model.pupils.box_shape), spectrum.dtype)
-        for first in range(0, len(batch.leds), GROUP):
-            leds = batch.leds[first : first + GROUP]
-            group = slice(first, first + len(leds))
-            frames, frame_index = self._load(leds)
-            mask_index = leds if len(self.masks) > 1 else np.zeros_like(leds)
-            pupils, pupil_index = model.pupils(leds)
-            arguments = (
-                *(spectrum, pupils, pupil_index, model.box_rows[leds], model.box_columns[leds]),
-                *(*model.geometry.grid_shape, model.geometry.margin),
-                *(frames, frame_index, self.masks, mask_index, weights[group]),
-                *(self.loss.code, self.loss.epsilon, with_gradient, boxes, misfits[group]),
-            )
-            run_sliced(lambda start, stop, a=arguments: kernels.led_gradients(*a, start, stop), len(leds))  # type: ignore[misc]
-            if with_gradient:
-                rows, columns = model.box_rows[leds], model.box_columns[leds]
-                run_sliced(
-                    lambda start, stop, r=rows, c=columns: add_boxes(boxes, r, c, len(r), derivative, start, stop),  # type: ignore[misc]
-                    model.object_shape[0],
-                )
-        if not with_gradient:
-            return misfits, None
-        return misfits, model.pull_back(transmittance, model.inverse_spectrum(derivative))
+        return self._pipeline.run(
+            x, batch.leds, weights, self._load, self._masks_of, self.loss, with_gradient=with_gradient
+        )
 
-    def _load(self, leds: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _masks_of(self, leds: NDArray[np.int64]) -> Indexed:
+        return self.masks, leds if len(self.masks) > 1 else np.zeros_like(leds)
+
+    def _load(self, leds: NDArray[np.int64]) -> Indexed:
         """(stack, index) such that ``stack[index[b]]`` is the frame of ``leds[b]``."""
         if self._stack is not None:
             return self._stack, leds

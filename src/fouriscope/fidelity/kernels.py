@@ -11,12 +11,14 @@ from fouriscope.forward.kernels import JIT, box_to_field, crop_spectrum, field_t
 
 @njit(**JIT)
 def _intensity_row(field, frame, mask):  # type: ignore[no-untyped-def]
-    total = frame.dtype.type(0)
+    # Constants in the precision of the data: a plain 2 would make LLVM compute in double.
+    total, two = frame.dtype.type(0), frame.dtype.type(2)
     for c in range(frame.size):
         psi = field[c]
         residual = (psi.real * psi.real + psi.imag * psi.imag - frame[c]) * mask[c]
         total += residual * residual
-        field[c] = psi * (2 * residual)
+        q = two * residual
+        field[c] = complex(psi.real * q, psi.imag * q)
     return total
 
 
@@ -28,23 +30,32 @@ def _amplitude_row(field, frame, mask, tiny):  # type: ignore[no-untyped-def]
         modulus = np.sqrt(psi.real * psi.real + psi.imag * psi.imag) + tiny
         residual = (modulus - np.sqrt(max(frame[c], frame.dtype.type(0)))) * mask[c]
         total += residual * residual
-        field[c] = psi * (residual / modulus)
+        q = residual / modulus
+        field[c] = complex(psi.real * q, psi.imag * q)
     return total
 
 
 @njit(**JIT)
 def _poisson_row(field, frame, mask, epsilon):  # type: ignore[no-untyped-def]
-    total = frame.dtype.type(0)
+    total, one = frame.dtype.type(0), frame.dtype.type(1)
     for c in range(frame.size):
         psi = field[c]
         rate = psi.real * psi.real + psi.imag * psi.imag + epsilon
-        count = max(frame[c], frame.dtype.type(0))
+        count = max(frame[c] + epsilon, frame.dtype.type(0))
         deviance = rate - count
         if count > 0:
             deviance += count * np.log(count / rate)
         total += deviance * mask[c]
-        field[c] = psi * ((1 - count / rate) * mask[c])
+        q = (one - count / rate) * mask[c]
+        field[c] = complex(psi.real * q, psi.imag * q)
     return total
+
+
+@njit(**JIT)
+def _weigh(spectrum, pupil, weight, out):  # type: ignore[no-untyped-def]
+    """out = weight · spectrum ⊙ conj(pupil)."""
+    for c in range(out.size):
+        out[c] = spectrum[c] * (weight * np.conj(pupil[c]))
 
 
 @njit(**JIT)
@@ -110,5 +121,4 @@ def led_gradients(  # type: ignore[no-untyped-def]
             field[:, margin + window_columns :] = 0
         field_to_half(field, half)
         for r in range(box.shape[0]):
-            for c in range(box.shape[1]):
-                boxes[b, r, c] = half[r, c] * (weight * np.conj(pupil[r, c]))
+            _weigh(half[r], pupil[r], weight, boxes[b, r])

@@ -7,10 +7,11 @@ loss           d_j                                      q
 =============  =======================================  ==================================
 intensity      Σ (I − y)²                               2 (I − y)
 amplitude      Σ (√I − √y)²                             1 − √y / √I
-poisson        Σ (I + ε) − y + y log(y / (I + ε))       1 − y / (I + ε)
+poisson        Σ I − y + (y + ε) log((y + ε)/(I + ε))   1 − (y + ε) / (I + ε)
 =============  =======================================  ==================================
 
-Negative y (additive noise, an offset taken off) counts as it is in the intensity loss and as 0 in the other two.
+Negative y (additive noise, an offset taken off) counts as it is in the intensity loss, as 0 in the amplitude loss, and
+y + ε is not taken below 0 in the Poisson loss.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ class AmplitudeLoss(Loss):
 
 @dataclass(frozen=True)
 class PoissonLoss(Loss):
-    """The deviance of photon counts. ``background`` ε (in units of the bright field) keeps the logarithm finite
-    where the model predicts darkness, as every real camera's background does."""
+    """The deviance of photon counts. ``background`` ε (in units of the bright field) is added to the prediction and to
+    the measurement alike: it keeps the logarithm finite in the dark without moving the minimum, and is how a camera's
+    read noise of that variance enters to a good approximation."""
 
     name = "poisson"
     code = 2

@@ -19,9 +19,10 @@ def frame_noise(frame: NDArray[Any]) -> float:
 
     A Hann window keeps the jump between opposite borders of a real (non-periodic) frame out of the corners. The power
     of white noise is distributed exponentially over the bins, so its mean is the median / log 2, and the median is not
-    moved by the few bins that an artefact may own.
+    moved by the few bins that an artefact may own. One frame of 100 × 100 pixels is good to 7 % (one standard
+    deviation), one of 200 × 200 to 4 %.
 
-    >>> noise = np.random.default_rng(0).normal(0, 0.1, (100, 100))
+    >>> noise = np.random.default_rng(0).normal(0, 0.1, (200, 200))
     >>> bool(abs(frame_noise(1 + noise) - 0.1) < 0.01)
     True
     """

@@ -27,6 +27,18 @@ def fft2(array, out, forward, factor, workers):  # type: ignore[no-untyped-def]
 
 
 @njit(**JIT)
+def _multiply(a, b, out):  # type: ignore[no-untyped-def]
+    for c in range(out.size):
+        out[c] = a[c] * b[c]
+
+
+@njit(**JIT)
+def _add(source, target):  # type: ignore[no-untyped-def]
+    for c in range(source.size):
+        target[c] += source[c]
+
+
+@njit(**JIT)
 def crop_spectrum(spectrum, pupil, row, column, box):  # type: ignore[no-untyped-def]
     """box = P ⊙ S_i spectrum: the box that starts at (row, column), wrapping around the edges of the FFT layout."""
     rows, columns = spectrum.shape
@@ -36,10 +48,10 @@ def crop_spectrum(spectrum, pupil, row, column, box):  # type: ignore[no-untyped
         source = row + r
         if source >= rows:
             source -= rows
-        for c in range(unwrapped):
-            box[r, c] = spectrum[source, column + c] * pupil[r, c]
-        for c in range(unwrapped, width):
-            box[r, c] = spectrum[source, column + c - columns] * pupil[r, c]
+        # Slices of rows, because LLVM vectorises them twice as well as two-dimensional indices.
+        _multiply(spectrum[source, column : column + unwrapped], pupil[r, :unwrapped], box[r, :unwrapped])
+        if unwrapped < width:
+            _multiply(spectrum[source, : width - unwrapped], pupil[r, unwrapped:], box[r, unwrapped:])
 
 
 @njit(**JIT)
@@ -77,10 +89,9 @@ def add_boxes(boxes, rows, columns, count, spectrum, start, stop):  # type: igno
                 target -= total_rows
             if target < start or target >= stop:
                 continue
-            for c in range(unwrapped):
-                spectrum[target, column + c] += boxes[b, r, c]
-            for c in range(unwrapped, width):
-                spectrum[target, column + c - total_columns] += boxes[b, r, c]
+            _add(boxes[b, r, :unwrapped], spectrum[target, column : column + unwrapped])
+            if unwrapped < width:
+                _add(boxes[b, r, unwrapped:], spectrum[target, : width - unwrapped])
 
 
 @njit(**JIT)

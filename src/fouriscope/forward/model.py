@@ -156,19 +156,19 @@ class ForwardModel:
         """o(x)."""
         return self.object.transmittance(self.check_x(x))
 
-    def spectrum(self, transmittance: ComplexArray) -> ComplexArray:
-        """F o: unnormalised FFT of the object, DC first."""
-        return self._transform(transmittance, forward=True)
+    def spectrum(self, transmittance: ComplexArray, out: ComplexArray | None = None) -> ComplexArray:
+        """F o: unnormalised FFT of the object, DC first; into ``out`` if it is given."""
+        return self._transform(transmittance, out, forward=True)
 
-    def inverse_spectrum(self, spectrum: ComplexArray) -> ComplexArray:
-        """F⁻¹: the inverse of :meth:`spectrum`."""
-        return self._transform(spectrum, forward=False)
+    def inverse_spectrum(self, spectrum: ComplexArray, out: ComplexArray | None = None) -> ComplexArray:
+        """F⁻¹: the inverse of :meth:`spectrum`; ``out`` may be ``spectrum`` itself."""
+        return self._transform(spectrum, out, forward=False)
 
-    def _transform(self, array: ComplexArray, *, forward: bool) -> ComplexArray:
+    def _transform(self, array: ComplexArray, out: ComplexArray | None, *, forward: bool) -> ComplexArray:
         from fouriscope.forward import kernels
 
         array = np.ascontiguousarray(array, self.complex_dtype)
-        out = np.empty_like(array)
+        out = np.empty_like(array) if out is None else out
         kernels.fft2(array, out, forward, 1.0 if forward else 1.0 / array.size, thread_count())
         return out
 

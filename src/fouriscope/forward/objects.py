@@ -31,8 +31,8 @@ class ObjectModel(ABC):
         """Shape of x for an object of ``object_shape`` pixels."""
 
     @abstractmethod
-    def transmittance(self, x: RealArray) -> ComplexArray:
-        """o(x), in the complex type that belongs to the precision of x."""
+    def transmittance(self, x: RealArray, out: ComplexArray | None = None) -> ComplexArray:
+        """o(x), in the complex type that belongs to the precision of x; into ``out`` if it is given."""
 
     @abstractmethod
     def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
@@ -61,10 +61,10 @@ class PhaseObject(ObjectModel):
     def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
         return object_shape
 
-    def transmittance(self, x: RealArray) -> ComplexArray:
+    def transmittance(self, x: RealArray, out: ComplexArray | None = None) -> ComplexArray:
         from fouriscope.forward import kernels
 
-        out = np.empty(x.shape, _complex_of(x))
+        out = np.empty(x.shape, _complex_of(x)) if out is None else out
         single = x.dtype == np.float32
         kernel = kernels.phase_transmittance_single if single else kernels.phase_transmittance_double
         run_sliced(lambda start, stop: kernel(x, out, start, stop), x.shape[0])
@@ -90,10 +90,10 @@ class ComplexObject(ObjectModel):
     def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
         return (2, *object_shape)
 
-    def transmittance(self, x: RealArray) -> ComplexArray:
+    def transmittance(self, x: RealArray, out: ComplexArray | None = None) -> ComplexArray:
         from fouriscope.forward import kernels
 
-        out = np.empty(x.shape[1:], _complex_of(x))
+        out = np.empty(x.shape[1:], _complex_of(x)) if out is None else out
         run_sliced(lambda start, stop: kernels.complex_transmittance(x, out, start, stop), x.shape[1])
         return out
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InsufficientMemoryError
-from fouriscope.fidelity.data import GROUP
+from fouriscope.fidelity.pipeline import GROUP
 from fouriscope.forward.pupils import KEEP_AT_MOST_BYTES
 from fouriscope.optics import Geometry
 from fouriscope.run.config import ReconstructionConfig

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.errors import DivergenceError, InvalidInputError
-from fouriscope.fidelity import DataFidelity, Sampler
+from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
 from fouriscope.forward.objects import RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_norm
@@ -19,9 +19,13 @@ from fouriscope.solvers.start import StartName, starting_point
 from fouriscope.solvers.step_size import curvature
 from fouriscope.solvers.strength import noise_temperature
 
-# An online step must suit every minibatch: the largest curvature of this many is taken.
+# An online step must suit every minibatch: the largest curvature of so many is taken, and of more where they are so
+# small that these could all miss the bright field, which holds the curvature.
 MINIBATCHES_PROBED = 3
+FRAMES_PROBED = 40
 RETREATS_AT_MOST = 30
+# Iterations before which the temperature of the noise is measured (again): it depends on the object.
+TEMPERATURE_TAKEN_AT = (0, 10, 30, 100)
 
 
 class PnP(Solver):
@@ -96,8 +100,9 @@ class PnP(Solver):
         self._s = self._x
         self._q = 1.0
         self._strengths = [0.0 for _ in self.priors]
-        self._safeguard = Safeguard()
+        self._safeguard = Safeguard(fidelity)
         self._retreats = 0
+        self._prepared = False
         self._before: tuple[RealArray, RealArray] | None = None
 
     @property
@@ -112,12 +117,14 @@ class PnP(Solver):
         return model.object.images(x)[0][model.geometry.object_window]
 
     def step(self) -> StepReport:
-        if not len(self.history):
+        if not self._prepared:
             self._prepare()
+        if len(self.history) in TEMPERATURE_TAKEN_AT and any(prior.strength == "auto" for prior in self.priors):
+            self._take_temperature()
         while True:
             batch = self.sampler.draw(self.rng)
             misfit, gradient = self.fidelity.gradient(self._s, batch)
-            if self._safeguard.accepts(misfit, gradient, self._x):
+            if self._safeguard.accepts(misfit, gradient, self._x, batch):
                 break
             self._retreat(misfit)
         if self.automatic_step and self.sampler.is_fixed:
@@ -131,22 +138,41 @@ class PnP(Solver):
         return StepReport(misfit, residual, self.step_size, self._strengths[0], len(batch.leds))
 
     def _prepare(self) -> None:
-        """What can only be known with the data at hand: the curvature, and the temperature of the noise."""
+        """What can only be known with the data at hand."""
         if self.automatic_step:
-            probes = 1 if self.sampler.is_fixed else MINIBATCHES_PROBED
-            largest = max(
-                curvature(self.fidelity, self._x, self.sampler.draw(self.rng), self.rng) for _ in range(probes)
-            )
+            largest = max(curvature(self.fidelity, self._x, batch, self.rng) for batch in self._probes())
             if not (math.isfinite(largest) and largest > 0):
                 raise InvalidInputError(
                     f"the data fidelity has no curvature at the starting point (estimated {largest:g}), so no step "
                     "size can be found: are there bright-field frames among the measurements, and are they not all zero?"
                 )
             self.step_size = 1 / largest
-        if any(prior.strength == "auto" for prior in self.priors):
-            self.temperature = noise_temperature(
-                self.fidelity, self._x, self.sampler.draw(self.rng), len(self.sampler.population), self.rng
-            )
+
+        for prior in self.priors:
+            prior.reset()  # what a prior kept from an earlier run must not change this one
+        self._prepared = True
+
+    def _probes(self) -> Iterator[Minibatch]:
+        """Minibatches to look at: one that stays the same, or enough of those that change."""
+        count = frames = 0
+        while count < 1 or not (self.sampler.is_fixed or (count >= MINIBATCHES_PROBED and frames >= FRAMES_PROBED)):
+            batch = self.sampler.draw(self.rng)
+            yield batch
+            count, frames = count + 1, frames + len(batch.leds)
+
+    def _take_temperature(self) -> None:
+        """How much noise the data term carries, seen from where the iterations have got to.
+
+        At a flat start dark-field frames say nothing to first order, and only bright-field LEDs can be asked.
+        """
+        population = self.sampler.population
+        bright = population[self.fidelity.model.geometry.bright_field[population]]
+        flat_start = not len(self.history) and len(bright)
+        temperature = noise_temperature(self.fidelity, self._x, bright if flat_start else population, self.rng) * (
+            len(bright) / len(population) if flat_start else 1.0
+        )
+        if math.isfinite(temperature):
+            self.temperature = temperature
 
     def _denoise(self, z: RealArray) -> RealArray:
         x = np.empty_like(z)
@@ -205,6 +231,7 @@ class PnP(Solver):
             "step_size": self.step_size,
             "temperature": self.temperature,
             "retreats": self._retreats,
+            "prepared": self._prepared,
             "safeguard": self._safeguard.values(),
             "rng": self.rng.bit_generator.state,
         }
@@ -220,7 +247,7 @@ class PnP(Solver):
 
         self._x, self._s, self._q = arrays["x"], arrays["s"], values["q"]
         self.step_size, self.temperature = values["step_size"], values["temperature"]
-        self._retreats = values["retreats"]
+        self._retreats, self._prepared = values["retreats"], values["prepared"]
         self._safeguard.load(values["safeguard"], arrays.get("refuge"))
         self._before = (arrays["before_s"], arrays["before_gradient"]) if "before_s" in arrays else None
         for channel, prior in enumerate(self.priors):

@@ -6,45 +6,70 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward.objects import RealArray
 
 # Minibatches differ in their misfit: only a trend this many times above the best one counts as divergence.
 ALARM = 10.0
-# Far below the first misfit a trend may wander as it likes: noiseless data can be fitted to any depth.
+# Far below the misfit of an empty field a trend may wander as it likes: noiseless data can be fitted to any depth.
 DEPTH = 1e-3
 SMOOTHING = 0.3
+TINY = float(np.finfo(np.float64).tiny)
 
 
 class Safeguard:
-    """Watches the trend of the misfit. The estimate of the lowest trend is kept (arrays are never written in place,
-    so keeping one costs no copy)."""
+    """Watches the trend of the misfit, in units of the misfit that an empty field has on the same measurements.
 
-    def __init__(self) -> None:
-        self.first = math.nan
+    The estimate of the lowest trend is kept (arrays are never written in place, so keeping one costs no copy).
+    """
+
+    def __init__(self, fidelity: DataFidelity) -> None:
+        self.fidelity = fidelity
         self.trend = math.nan
+        self.empty_trend = math.nan
         self.best = math.inf
         self.refuge: RealArray | None = None
+        self._empty: NDArray[np.float64] | None = None
 
-    def accepts(self, misfit: float, gradient: RealArray, x: RealArray) -> bool:
-        """Take note of an iteration; False if it must not be used."""
+    def accepts(self, misfit: float, gradient: RealArray, x: RealArray, batch: Minibatch) -> bool:
+        """Take note of an iteration; False if it must not be used.
+
+        Even so the smallest minibatches differ by orders of magnitude: before an alarm, the misfit is compared with
+        the one that the same measurements have at the refuge.
+        """
         if not (math.isfinite(misfit) and math.isfinite(float(np.vdot(gradient, gradient)))):
             return False
-        if math.isnan(self.first):
-            self.first = self.trend = misfit
+        empty = self._empty_misfit(batch)
+        if math.isnan(self.trend):
+            self.trend, self.empty_trend = misfit, empty
         self.trend += SMOOTHING * (misfit - self.trend)
-        if self.trend <= self.best:
-            self.best, self.refuge = self.trend, x
-        return self.trend <= max(ALARM * self.best, DEPTH * self.first)
+        self.empty_trend += SMOOTHING * (empty - self.empty_trend)
+        ratio = self.trend / max(self.empty_trend, TINY)
+        if ratio <= self.best or self.refuge is None:
+            self.best, self.refuge = ratio, x
+        if ratio <= max(ALARM * self.best, DEPTH):
+            return True
+        return misfit <= max(ALARM * self.fidelity.value(self.refuge, batch), DEPTH * empty)
+
+    def _empty_misfit(self, batch: Minibatch) -> float:
+        if self._empty is None:
+            model = self.fidelity.model
+            used = np.flatnonzero(self.fidelity.weights > 0)
+            self._empty = np.zeros(len(model))
+            self._empty[used] = self.fidelity.misfits(np.zeros(model.x_shape, model.dtype), used)
+        weights = batch.weights * self.fidelity.weights[batch.leds]
+        return float(np.dot(weights, self._empty[batch.leds])) / batch.size
 
     def retreat(self) -> RealArray | None:
         """Where to start again; what was learnt about misfits on the way astray is forgotten."""
-        self.trend = self.best
+        self.trend = self.best * self.empty_trend
         return self.refuge
 
     def values(self) -> dict[str, Any]:
-        return {"first": self.first, "trend": self.trend, "best": self.best}
+        return {"trend": self.trend, "empty_trend": self.empty_trend, "best": self.best}
 
     def load(self, values: dict[str, Any], refuge: RealArray | None) -> None:
-        self.first, self.trend, self.best = values["first"], values["trend"], values["best"]
+        self.trend, self.empty_trend, self.best = values["trend"], values["empty_trend"], values["best"]
         self.refuge = refuge

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.fidelity.noise import PerturbedFrames, frame_noise
 from fouriscope.forward.objects import RealArray
 from fouriscope.solvers.step_size import hessian_product
 
+LEDS_PROBED = 64
+
 
 def noise_temperature(
-    fidelity: DataFidelity, x: RealArray, batch: Minibatch, population: int, rng: np.random.Generator
+    fidelity: DataFidelity, x: RealArray, population: NDArray[np.int64], rng: np.random.Generator
 ) -> float:
     r"""T, the factor by which the data fidelity exceeds a negative log-likelihood: d = T · (−log p(y \| x)).
 
@@ -22,10 +27,13 @@ def noise_temperature(
 
         T = tr Cov(∇d) / tr ∇²d.
 
-    Both traces are measured at x on the LEDs of ``batch``: the first by adding noise of each frame's own level
-    (:func:`fouriscope.fidelity.noise.frame_noise`) once more, the second by a random probe (Hutchinson). The variance
-    of a mean falls with the number of measurements, hence the factor B / J for a ``population`` of J.
+    Both traces are measured at x: the first by adding noise of each frame's own level
+    (:func:`fouriscope.fidelity.noise.frame_noise`) once more, the second by a random probe (Hutchinson), on at most
+    ``LEDS_PROBED`` LEDs. The variance of a mean falls with the number of measurements, hence the factor B / J for a
+    ``population`` of J. Returns NaN where the fidelity is not convex enough around x to tell.
     """
+    leds = np.sort(rng.choice(population, min(LEDS_PROBED, len(population)), replace=False))
+    batch = Minibatch(leds, np.ones(len(leds)), len(leds))
     sigmas = {int(led): frame_noise(fidelity.frames.frame(int(led))) for led in batch.leds}
     noisier = DataFidelity(
         fidelity.model,
@@ -39,5 +47,5 @@ def noise_temperature(
     trace = float(np.vdot(probe, hessian_product(fidelity, x, probe, batch)))
     covariance = float(np.vdot(noise, noise))
     if not trace > 0:
-        return 0.0
-    return covariance / trace * batch.size / population
+        return math.nan
+    return covariance / trace * batch.size / len(population)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from fouriscope.parallel import available_threads, run_sliced, split, thread_count, threads
+
+
+@pytest.mark.parametrize("total", [1, 2, 7, 10, 100])
+@pytest.mark.parametrize("parts", [1, 2, 3, 8, 200])
+def test_split_covers_everything_once_in_nearly_equal_parts(total: int, parts: int) -> None:
+    pieces = split(total, parts)
+    assert len(pieces) == min(parts, total)
+    assert [i for start, stop in pieces for i in range(start, stop)] == list(range(total))
+    sizes = [stop - start for start, stop in pieces]
+    assert min(sizes) >= 1
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_run_sliced_does_all_the_work_once(count: int) -> None:
+    done = np.zeros(20, int)
+
+    def work(start: int, stop: int) -> None:
+        done[start:stop] += 1
+
+    with threads(count):
+        run_sliced(work, len(done))
+    np.testing.assert_array_equal(done, 1)
+
+
+def test_run_sliced_uses_as_many_threads_as_it_may() -> None:
+    """All three slices wait for one another: with fewer threads this would not end (here: break)."""
+    barrier = threading.Barrier(3)
+    names = []
+
+    def work(start: int, stop: int) -> None:
+        barrier.wait(timeout=10)
+        names.append(threading.current_thread().name)
+
+    with threads(3):
+        run_sliced(work, 3)
+    assert len(set(names)) == 3
+    assert threading.current_thread().name in names
+
+
+def test_run_sliced_with_nothing_to_do() -> None:
+    run_sliced(lambda start, stop: pytest.fail("there is no work"), 0)
+
+
+@pytest.mark.parametrize("guilty", [0, 2])
+@pytest.mark.parametrize("count", [1, 3])
+def test_exceptions_reach_the_caller_after_all_slices_have_ended(guilty: int, count: int) -> None:
+    ended = []
+
+    def work(start: int, stop: int) -> None:
+        if start <= guilty < stop:
+            raise KeyError(guilty)
+        ended.append((start, stop))
+
+    with threads(count):
+        with pytest.raises(KeyError, match=str(guilty)):
+            run_sliced(work, 3)
+        assert len(ended) == count - 1
+        # The pool is still there for the next one.
+        run_sliced(lambda start, stop: ended.append((start, stop)), 3)
+    assert len(ended) == 2 * count - 1
+
+
+def test_threads_nest_and_are_restored() -> None:
+    before = thread_count()
+    with threads(3):
+        assert thread_count() == 3
+        with threads(1):
+            assert thread_count() == 1
+        assert thread_count() == 3
+        with pytest.raises(RuntimeError, match="boom"), threads(2):
+            raise RuntimeError("boom")
+        assert thread_count() == 3
+    assert thread_count() == before
+
+
+@pytest.mark.parametrize("count", [0, -2])
+def test_at_least_one_thread(count: int) -> None:
+    with pytest.raises(ValueError, match=f"at least 1, got {count}"), threads(count):
+        pass
+
+
+def test_the_environment_sets_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOURISCOPE_THREADS", "5")
+    assert thread_count() == 5
+    with threads(2):
+        assert thread_count() == 2
+    for everything in ("0", None):
+        if everything is None:
+            monkeypatch.delenv("FOURISCOPE_THREADS")
+        else:
+            monkeypatch.setenv("FOURISCOPE_THREADS", everything)
+        assert thread_count() == available_threads() >= 1
