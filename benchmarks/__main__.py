@@ -7,7 +7,7 @@ from importlib import import_module
 
 from benchmarks import report
 
-BENCHMARKS = ("gradient", "epoch", "memory", "importing", "fft_libraries", "tv")
+BENCHMARKS = ("gradient", "epoch", "memory", "importing", "fft_libraries", "tv", "quality")
 
 
 def main(names: list[str]) -> None:

@@ -8,25 +8,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bar:
-    """A measured ``value`` that should be at most ``limit``."""
+    """A measured ``value`` that should be at most, or at least, ``limit``."""
 
     name: str
     value: float
     limit: float
+    at_least: bool = False
 
     @property
     def reached(self) -> bool:
-        return self.value <= self.limit
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
 
 
 _bars: list[Bar] = []
 
 
-def bar(name: str, value: float, limit: float) -> list[str]:
+def bar(name: str, value: float, limit: float, *, at_least: bool = False) -> list[str]:
     """Remember a bar for the summary; returns two cells for a table: the limit, and whether it was reached."""
-    measured = Bar(name, value, limit)
+    measured = Bar(name, value, limit, at_least)
     _bars.append(measured)
-    return [f"≤ {limit:g}", "reached" if measured.reached else "MISSED"]
+    return [f"{'≥' if at_least else '≤'} {limit:g}", "reached" if measured.reached else "MISSED"]
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

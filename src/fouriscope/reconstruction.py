@@ -80,6 +80,7 @@ def reconstruct(
     True
     """
     chosen = as_prior(prior)
+    chosen_absorption = None if prior_absorption is None else as_prior(prior_absorption)
     document: dict[str, Any] = {
         "object": {"model": object, "shape": object_shape, "margin": margin, "precision": precision},
         "solver": {
@@ -93,14 +94,20 @@ def reconstruct(
         },
         "stop": {"iterations": iterations, "seconds": seconds, "residual": residual},
         "prior": chosen.spec(),
-        "prior_absorption": None if prior_absorption is None else as_prior(prior_absorption).spec(),
+        "prior_absorption": None if chosen_absorption is None else chosen_absorption.spec(),
     }
     try:
         config = ReconstructionConfig.model_validate(document)
     except ValidationError as error:
         raise InvalidInputError(explain(error, ReconstructionConfig, document)) from error
+    solver = build_solver(
+        data,
+        config,
+        prior=chosen,
+        prior_absorption=chosen_absorption,
+        start=start if isinstance(start, np.ndarray) else None,
+    )
     data.check_frames()
-    solver = build_solver(data, config, prior=chosen, start=start if isinstance(start, np.ndarray) else None)
     history = solver.solve(build_stop(config.stop), callbacks)
     return Result.of(
         solver.fidelity.model,

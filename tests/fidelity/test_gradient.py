@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from fouriscope.acquisition import Acquisition, open_frames
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import AmplitudeLoss, DataFidelity, IntensityLoss, Minibatch, PoissonLoss, as_loss, data
+from fouriscope.fidelity import AmplitudeLoss, DataFidelity, IntensityLoss, Minibatch, PoissonLoss, as_loss, pipeline
 from fouriscope.forward import ForwardModel, check_gradient, pupils
 from fouriscope.parallel import threads
 from tests.conftest import CASES, OPTICS, TURNED_LEDS, noisy_frames, random_x, small_fidelity, small_model
@@ -254,13 +255,41 @@ def test_frames_on_disk_give_the_same_gradient(tmp_path: Path, suffix: str, kind
 def test_groups_do_not_matter(group: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small_model("margin")
     fidelity, x = small_fidelity(model, **masked_options(model)), random_x(model)
-    monkeypatch.setattr(data, "GROUP", 1000)
+    monkeypatch.setattr(pipeline, "GROUP", 1000)
     expected, misfits = fidelity.gradient(x), fidelity.misfits(x)
-    monkeypatch.setattr(data, "GROUP", group)
+    monkeypatch.setattr(pipeline, "GROUP", group)
+    fidelity = small_fidelity(model, **masked_options(model))
     result = fidelity.gradient(x)
     assert result.value == expected.value
     np.testing.assert_array_equal(result.gradient, expected.gradient)
     np.testing.assert_array_equal(fidelity.misfits(x), misfits)
+
+
+def test_calls_do_not_disturb_one_another() -> None:
+    """Scratch memory is kept from call to call: what was returned must not lie in it, nor what was there matter."""
+    model = small_model("margin")
+    fidelity, x, other = small_fidelity(model), random_x(model), random_x(model, seed=9)
+    first = fidelity.gradient(x)
+    kept = first.gradient.copy()
+    fidelity.gradient(other)
+    fidelity.value(other)
+    np.testing.assert_array_equal(first.gradient, kept)
+    again = fidelity.gradient(x)
+    assert again.value == first.value == fidelity.value(x)
+    np.testing.assert_array_equal(again.gradient, kept)
+    fidelity.gradient(x, [1, 2])
+    np.testing.assert_array_equal(fidelity.gradient(x).gradient, kept)
+
+
+def test_several_python_threads_may_use_one_fidelity() -> None:
+    model = small_model()
+    fidelity, objects = small_fidelity(model), [random_x(model, seed) for seed in range(4)]
+    expected = [fidelity.gradient(x) for x in objects]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            for mine, theirs in zip(expected, pool.map(fidelity.gradient, objects), strict=True):
+                assert mine.value == theirs.value
+                np.testing.assert_array_equal(mine.gradient, theirs.gradient)
 
 
 def test_pupils_computed_when_needed_give_the_same_gradient(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,7 +218,10 @@ def test_spectrum_and_its_inverse() -> None:
     model = small_model("object of 89 × 101")
     o = random_field(model.object_shape)
     np.testing.assert_allclose(model.spectrum(o), np.fft.fft2(o), atol=1e-10)
-    np.testing.assert_allclose(model.inverse_spectrum(model.spectrum(o)), o, atol=1e-13)
+    spectrum = model.spectrum(o)
+    np.testing.assert_allclose(model.inverse_spectrum(spectrum), o, atol=1e-13)
+    assert model.inverse_spectrum(spectrum, out=spectrum) is spectrum
+    np.testing.assert_allclose(spectrum, o, atol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -54,6 +54,11 @@ class Acquisition:
             raise InvalidInputError(
                 f"one frame for each LED is needed: the illumination has {lights} LEDs, the stack {count} frames"
             )
+        if self.weights is not None and np.shape(self.weights) != (count,):
+            raise InvalidInputError(f"one weight for each of {count} frames, got shape {np.shape(self.weights)}")
+        masks = (self.frame_shape, tuple(self.frames.shape))
+        if self.mask is not None and np.shape(self.mask) not in masks:
+            raise InvalidInputError(f"a mask has the shape {masks[0]} or {masks[1]}, got {np.shape(self.mask)}")
 
     def __len__(self) -> int:
         return self.frames.shape[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +22,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
+CheckpointSeconds = Annotated[
+    float | None, typer.Option(min=0, help="Time between checkpoints (10 s); 0 writes one after every iteration.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
 
@@ -69,7 +71,7 @@ def simulate(
     snr: Annotated[float, typer.Option(help="White noise at this SNR in dB.")] = 40.0,
     noise: Annotated[str, typer.Option(help="The SNR holds over the whole `stack`, or for each `frame`.")] = "stack",
     photons: Annotated[
-        float | None, typer.Option(help="Photon noise instead: electrons a pixel in the empty bright field.")
+        float | None, typer.Option(max=1e12, help="Photon noise instead: electrons a pixel in the empty bright field.")
     ] = None,
     frame: Annotated[int, typer.Option(min=8, help="Rows and columns of a frame.")] = 100,
     radius: Annotated[float, typer.Option(help="Radius of the LED disc in pitches; 9.5 gives 293 LEDs.")] = 9.5,
@@ -97,24 +99,26 @@ def simulate(
 def reconstruct(
     config: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")],
     out: Annotated[Path | None, typer.Option(help="The run folder; default: run beside the configuration.")] = None,
+    checkpoint_seconds: CheckpointSeconds = None,
     quiet: Quiet = False,
 ) -> None:
     """Reconstruct what a configuration describes into a run folder."""
     from fouriscope.cli.reconstruct import run_reconstruction
 
-    raise typer.Exit(run_reconstruction(config, out, console=_console(quiet), quiet=quiet))
+    raise typer.Exit(run_reconstruction(config, out, checkpoint_seconds, console=_console(quiet), quiet=quiet))
 
 
 @app.command()
 def resume(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     iterations: Annotated[int | None, typer.Option(min=1, help="A new total, to go on with a finished run.")] = None,
+    checkpoint_seconds: CheckpointSeconds = None,
     quiet: Quiet = False,
 ) -> None:
     """Continue an interrupted run from its last checkpoint."""
     from fouriscope.cli.reconstruct import run_resumption
 
-    raise typer.Exit(run_resumption(run, iterations, console=_console(quiet), quiet=quiet))
+    raise typer.Exit(run_resumption(run, iterations, checkpoint_seconds, console=_console(quiet), quiet=quiet))
 
 
 @app.command()
@@ -126,19 +130,19 @@ def info(config: Annotated[Path, typer.Argument(help="The configuration, a TOML 
 
 
 def _console(quiet: bool) -> Console:
-    return Console(quiet=quiet, highlight=False)
+    return Console(quiet=quiet, highlight=False, emoji=False, soft_wrap=True)
 
 
 def main() -> None:
     """Entry point: errors that fouriscope raises on purpose are one line and exit code 2."""
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    errors = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
     try:
         app()
     except FouriscopeError as error:
-        errors.print(f"[bold red]error:[/] {escape(str(error))}")
+        errors.print(f"[bold red]error:[/] {escape(' '.join(str(error).splitlines()))}")
         sys.exit(2)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.ENOTDIR, errno.EPERM):
+        if error.errno is None:  # not from the operating system: a mistake of ours, which deserves its traceback
             raise
         errors.print(f"[bold red]error:[/] {escape(str(error.filename or 'output'))}: {escape(error.strerror or '')}")
         sys.exit(2)

@@ -49,9 +49,9 @@ def run_demo(out: Path, *, iterations: int, seed: int, console: Console, quiet: 
             )
         if results[name].stop_reason == "interrupted":
             raise KeyboardInterrupt
-    if out.exists():
-        shutil.rmtree(out)
-    out.mkdir(parents=True)
+    out.mkdir(parents=True, exist_ok=True)
+    for child in out.iterdir():  # what the folder holds, not the folder: it may be "." or a link
+        shutil.rmtree(child) if child.is_dir() else child.unlink()
     (out / MARKER).touch()
     for name, result in results.items():
         result.save(out / name)

@@ -48,12 +48,12 @@ def _duration(seconds: float) -> str:
 
 @contextmanager
 def shown_progress(console: Console, stop: StopRule, label: str, *, quiet: bool) -> Iterator[list[Callback]]:
-    """Callbacks that draw the progress of one solver; none if ``quiet``."""
-    if quiet:
+    """Callbacks that draw the progress of one solver; none if ``quiet``, or into a file."""
+    if quiet or not console.is_terminal:
         yield []
         return
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[details]}"))
-    with Progress(*columns, console=console, transient=not console.is_terminal) as progress:
+    with Progress(*columns, console=console) as progress:
         task = progress.add_task(
             label, total=1.0, details="preparing (the first run on a machine compiles for some seconds)"
         )

@@ -18,20 +18,26 @@ from fouriscope.solvers import Callback
 INTERRUPTED = 130
 
 
-def run_reconstruction(config_path: Path, out: Path | None, *, console: Console, quiet: bool) -> int:
+def run_reconstruction(
+    config_path: Path, out: Path | None, checkpoint_seconds: float | None, *, console: Console, quiet: bool
+) -> int:
     """Reconstruct into ``out``; returns the exit code."""
     config = load_config(config_path)
     folder = out if out is not None else config_path.parent / "run"
     return _watched(
         folder,
         config.stop,
-        lambda callbacks: start_run(config, config_path.parent, folder, callbacks=callbacks),
+        lambda callbacks: start_run(
+            config, config_path.parent, folder, callbacks=callbacks, checkpoint_seconds=checkpoint_seconds
+        ),
         console=console,
         quiet=quiet,
     )
 
 
-def run_resumption(folder: Path, iterations: int | None, *, console: Console, quiet: bool) -> int:
+def run_resumption(
+    folder: Path, iterations: int | None, checkpoint_seconds: float | None, *, console: Console, quiet: bool
+) -> int:
     """Continue the run in ``folder``; returns the exit code."""
     document = RunFolder.open(folder).config()
     if "frames" not in document:
@@ -42,7 +48,9 @@ def run_resumption(folder: Path, iterations: int | None, *, console: Console, qu
     return _watched(
         folder,
         stop,
-        lambda callbacks: resume_run(folder, callbacks=callbacks, iterations=iterations),
+        lambda callbacks: resume_run(
+            folder, callbacks=callbacks, iterations=iterations, checkpoint_seconds=checkpoint_seconds
+        ),
         console=console,
         quiet=quiet,
     )

@@ -83,6 +83,8 @@ def run_simulation(
         raise InvalidInputError(f"--noise must be 'stack' or 'frame', got {noise!r}")
     if not (np.isfinite(phase_range) and phase_range > 0):
         raise InvalidInputError(f"--phase-range must be positive, got {phase_range}")
+    if np.isnan(snr):
+        raise InvalidInputError("--snr must be a number of decibels, got nan")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InvalidInputError(f"{out} exists and is not empty; choose another folder")
     model = paper_model(frame, radius)

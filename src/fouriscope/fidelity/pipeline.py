@@ -67,8 +67,9 @@ class LEDPipeline:
             model.check_x(x), out=self._buffers("transmittance", model.object_shape, kind)
         )
         spectrum = model.spectrum(transmittance, out=self._buffers("spectrum", model.object_shape, kind))
-        derivative = self._buffers("derivative", model.object_shape if with_gradient else (0, 0), kind)
-        derivative[...] = 0
+        if with_gradient:
+            derivative = self._buffers("derivative", model.object_shape, kind)
+            derivative[...] = 0
         boxes = self._buffers("boxes", (GROUP, *model.pupils.box_shape), kind)
         misfits = np.empty(len(leds))
 

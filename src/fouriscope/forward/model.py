@@ -14,6 +14,9 @@ from fouriscope.forward.pupils import LEDPupils
 from fouriscope.optics import Geometry, Illumination, Optics, OpticsReport, Pupil, report_geometry
 from fouriscope.parallel import run_sliced, thread_count
 
+# Pupils that are not kept are evaluated for so many LEDs at a time.
+INTENSITY_GROUP = 64
+
 LEDs = Sequence[int] | NDArray[np.integer[Any]] | None
 
 
@@ -179,15 +182,13 @@ class ForwardModel:
         indices = self.led_indices(leds)
         spectrum = self.spectrum(self.transmittance(x))
         out = np.empty((len(indices), *self.frame_shape), self.dtype)
-        stack, stack_index = self.pupils(indices)
-        rows, columns = self.box_rows[indices], self.box_columns[indices]
-        grid = self.geometry.grid_shape
-        run_sliced(
-            lambda start, stop: kernels.intensities(
-                spectrum, stack, stack_index, rows, columns, *grid, self.geometry.margin, out, start, stop
-            ),
-            len(indices),
-        )
+        for first in range(0, len(indices), INTENSITY_GROUP):
+            group = indices[first : first + INTENSITY_GROUP]
+            arguments = (
+                *(spectrum, *self.pupils(group), self.box_rows[group], self.box_columns[group]),
+                *(*self.geometry.grid_shape, self.geometry.margin, out[first : first + INTENSITY_GROUP]),
+            )
+            run_sliced(lambda start, stop, a=arguments: kernels.intensities(*a, start, stop), len(group))  # type: ignore[misc]
         return out
 
     def field(self, x: RealArray, leds: LEDs = None) -> ComplexArray:

@@ -102,13 +102,26 @@ def build_model(acquisition: Acquisition, config: ReconstructionConfig) -> Forwa
     )
 
 
-def build_priors(config: ReconstructionConfig, channels: int, prior: Prior | None = None) -> list[Prior]:
-    """One prior for each image of the object; ``prior`` stands in for the configured one (any callable, say)."""
-    first = prior if prior is not None else as_prior(config.prior)
+def build_priors(
+    config: ReconstructionConfig, channels: int, prior: Prior | None = None, prior_absorption: Prior | None = None
+) -> list[Prior]:
+    """One prior for each image of the object; objects stand in for the configured ones (any callable, say)."""
+    first = prior if prior is not None else _described_prior("prior", config.prior)
+    second = prior_absorption
+    if second is None and config.prior_absorption is not None:
+        second = _described_prior("prior_absorption", config.prior_absorption)
     if channels == 1:
+        if second is not None:
+            raise InvalidInputError("prior_absorption was given, but a phase object has no absorption: use 'complex'")
         return [first]
-    second = as_prior(config.prior_absorption) if config.prior_absorption is not None else copy.deepcopy(first)
-    return [first, second]
+    return [first, copy.deepcopy(first) if second is None else second]
+
+
+def _described_prior(section: str, description: dict[str, Any]) -> Prior:
+    try:
+        return as_prior(description)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"[{section}]: {error}") from error
 
 
 def build_stop(section: StopSection) -> StopRule:
@@ -133,9 +146,10 @@ def build_solver(
     config: ReconstructionConfig,
     *,
     prior: Prior | None = None,
+    prior_absorption: Prior | None = None,
     start: NDArray[Any] | None = None,
 ) -> PnP:
-    """The solver, ready to run; ``prior`` and ``start`` stand in for what a file cannot hold."""
+    """The solver, ready to run; priors and ``start`` stand in for what a file cannot hold."""
     model = build_model(acquisition, config)
     settings = config.solver
     fidelity = DataFidelity.of(acquisition, model, loss=settings.loss)
@@ -153,7 +167,7 @@ def build_solver(
     return PnP(
         fidelity,
         sampler,
-        build_priors(config, len(model.object.channels), prior),
+        build_priors(config, len(model.object.channels), prior, prior_absorption),
         step=settings.step,
         acceleration=settings.acceleration,
         start=settings.start if start is None else start,

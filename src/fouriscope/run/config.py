@@ -91,6 +91,13 @@ class DirectionsSection(Section):
     height: Positive | None = None
 
 
+ILLUMINATIONS: dict[str, type[Section]] = {
+    "square": SquareSection,
+    "disc": DiscSection,
+    "rings": RingsSection,
+    "positions": PositionsSection,
+    "directions": DirectionsSection,
+}
 IlluminationSection = Annotated[
     SquareSection | DiscSection | RingsSection | PositionsSection | DirectionsSection, Field(discriminator="kind")
 ]
@@ -184,44 +191,42 @@ def parse_config(document: dict[str, Any], *, where: str) -> RunConfig:
 
 
 def explain(error: ValidationError, model: type[BaseModel], document: dict[str, Any]) -> str:
-    """The first problem of a validation error, in one line that says what to do."""
-    problems = error.errors()
-    first = problems[0]
-    # Unions put the name of the chosen alternative into the path; it is not a key of the file.
-    keys = [str(part) for part in first["loc"] if _is_key(part, document)] or [str(first["loc"][-1])]
-    key = ".".join(keys)
+    """The first problem of a validation error, in one line that says what to do; a misspelt key comes first."""
+    # A union reports each of its alternatives; one problem for each key is enough.
+    problems = {".".join(_keys(problem["loc"])): problem for problem in reversed(error.errors())}
+    key, first = min(reversed(problems.items()), key=lambda item: item[1]["type"] != "extra_forbidden")
     kind = first["type"]
     if kind == "extra_forbidden":
-        known = sorted(_known_keys(model, keys[:-1], document))
-        close = get_close_matches(keys[-1], known, n=1)
+        *path, name = _keys(first["loc"])
+        known = sorted(_known_keys(model, path, document))
+        close = get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
         message = f"unknown key {key!r}; {hint}"
     elif kind == "missing":
-        message = f"{'.'.join(str(part) for part in first['loc'])} is missing"
+        message = f"{key} is missing"
+    elif kind == "union_tag_not_found":
+        message = f"{key}.kind is missing: one of {', '.join(ILLUMINATIONS)}"
+    elif kind == "union_tag_invalid":
+        message = f"{key}.kind must be one of {', '.join(ILLUMINATIONS)}, got {first['input'].get('kind')!r}"
     else:
         message = f"{key}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r}"
     return message + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else "")
 
 
-def _is_key(part: int | str, document: dict[str, Any]) -> bool:
-    alternatives = {"square", "disc", "rings", "positions", "directions", "constrained-float", "float", "int"}
-    return not (str(part) in alternatives and str(part) not in document) and not str(part).startswith(
-        ("literal[", "tuple[", "constrained", "function-")
-    )
+def _keys(location: tuple[int | str, ...]) -> list[str]:
+    """The keys of the file on the way to a problem, without the names of alternatives that pydantic puts in between."""
+    parts = [str(part) for part in location]
+    if parts[0] == "illumination":
+        del parts[1:2]  # the kind that was chosen
+    inserted = ("literal[", "tuple[", "constrained-", "function-", "[key]")
+    return [part for part in parts if not part.startswith(inserted) and part not in ("float", "int")]
 
 
 def _known_keys(model: type[BaseModel], path: list[str], document: dict[str, Any]) -> set[str]:
     if not path:
         return set(model.model_fields)
     if path[0] == "illumination":
-        sections: dict[str, type[BaseModel]] = {
-            "square": SquareSection,
-            "disc": DiscSection,
-            "rings": RingsSection,
-            "positions": PositionsSection,
-            "directions": DirectionsSection,
-        }
-        chosen = sections.get(str(document.get("illumination", {}).get("kind")))
+        chosen = ILLUMINATIONS.get(str(document["illumination"].get("kind")))
         return set(chosen.model_fields) if chosen else {"kind"}
     field = model.model_fields.get(path[0])
     section = field.annotation if field else None

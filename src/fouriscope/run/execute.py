@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.errors import FouriscopeError, RunFolderError
+from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
+from fouriscope.priors import as_prior
 from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
 from fouriscope.run.config import RunConfig, parse_config
 from fouriscope.run.folder import RunFolder
@@ -27,6 +29,7 @@ def resolved(config: RunConfig, base: Path) -> dict[str, Any]:
             document["frames"][key] = str((base / document["frames"][key]).resolve())
     if "array" in document["pupil"]:
         document["pupil"]["array"] = str((base / document["pupil"]["array"]).resolve())
+    document["prior"] = as_prior(config.prior).spec()
     document["pupil"]["zernike"] = {str(index): value for index, value in config.pupil.zernike.items()}
     return document
 
@@ -37,12 +40,13 @@ def start_run(
     folder: str | Path,
     *,
     callbacks: Sequence[Callback] = (),
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    checkpoint_seconds: float | None = None,
 ) -> Result:
     """Reconstruct what ``config`` describes (its relative paths start at ``base``) into a new run folder."""
+    RunFolder(folder).check_free()
     acquisition = build_acquisition(config, base)
-    acquisition.check_frames()
     solver = build_solver(acquisition, config)  # before the folder exists: bad input must leave nothing behind
+    acquisition.check_frames()
     build_stop(config.stop)
     run = RunFolder.create(folder, resolved(config, base), provenance(acquisition))
     return _solve(run, solver, config, callbacks, checkpoint_seconds)
@@ -53,11 +57,11 @@ def resume_run(
     *,
     callbacks: Sequence[Callback] = (),
     iterations: int | None = None,
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    checkpoint_seconds: float | None = None,
 ) -> Result:
     """Go on from the last checkpoint, to the same numbers as a run that was never interrupted.
 
-    ``iterations`` sets a new total, so that a finished run can be continued.
+    ``iterations`` sets a new total, so that a finished run can be continued; ``config.toml`` is changed to say so.
     """
     run = RunFolder.open(folder)
     document = run.config()
@@ -76,8 +80,18 @@ def resume_run(
         run.rewind(0)
     else:
         state, done = checkpoint
+        if iterations is not None and iterations < done:
+            raise InvalidInputError(f"{run.path} has {done} iterations already; a new total must not be less")
+        try:
+            solver.load_state(state)
+        except KeyError as error:
+            raise RunFolderError(
+                f"{run.path / 'checkpoint.npz'}: {error} is missing, so it was written by another version or with "
+                "another configuration; delete it to start this run from the beginning"
+            ) from error
         solver.history = run.rewind(done)
-        solver.load_state(state)
+    if iterations is not None:
+        run.write_config(document)
     run.write_status("running")
     return _solve(run, solver, config, callbacks, checkpoint_seconds)
 
@@ -92,14 +106,15 @@ def _check_same_input(run: RunFolder, acquisition: Acquisition) -> None:
 
 
 def _solve(
-    run: RunFolder, solver: PnP, config: RunConfig, callbacks: Sequence[Callback], checkpoint_seconds: float
+    run: RunFolder, solver: PnP, config: RunConfig, callbacks: Sequence[Callback], checkpoint_seconds: float | None
 ) -> Result:
+    interval = CHECKPOINT_SECONDS if checkpoint_seconds is None else checkpoint_seconds
     saved = time.monotonic()
 
     def keep(current: Solver, record: Record) -> None:
         nonlocal saved
         run.append(record)
-        if time.monotonic() - saved >= checkpoint_seconds:
+        if time.monotonic() - saved >= interval:
             run.write_checkpoint(current.state(), record.iteration)
             saved = time.monotonic()
 
@@ -111,13 +126,17 @@ def _solve(
         result = Result.of(solver.fidelity.model, solver.x, history, reason, run.config(), run.provenance())
         result.write_into(run)
         run.write_status("interrupted" if reason == "interrupted" else "finished", reason)
-    except FouriscopeError as error:
-        run.write_status("failed", str(error))
-        raise
-    except OSError as error:
-        raise RunFolderError(
-            f"{run.path}: cannot be written ({error.strerror or error}); make room, then: fouriscope resume {run.path}"
-        ) from error
-    finally:
         run.close()
+    except OSError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        raise RunFolderError(
+            f"{run.path}: cannot be written ({cause.strerror or cause}); make room, then: fouriscope resume {run.path}"
+        ) from error
+    except FouriscopeError as error:
+        with contextlib.suppress(OSError):  # the error itself matters more than a note of it
+            run.write_status("failed", str(error))
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            run.close()
     return result

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -67,6 +68,9 @@ def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete temporary files of a writer that was killed."""
+    """Delete temporary files and folders of a writer that was killed."""
     for leftover in folder.glob(".*.part"):
-        leftover.unlink(missing_ok=True)
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)

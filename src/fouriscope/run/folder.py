@@ -17,6 +17,7 @@ lines after the last checkpoint are dropped when a run is resumed, since they wi
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 import zipfile
 from pathlib import Path
@@ -42,17 +43,13 @@ class RunFolder:
     def create(cls, path: str | Path, config: dict[str, Any], provenance: dict[str, Any]) -> RunFolder:
         """Start a new folder; one that already holds something is left alone."""
         folder = cls(path)
-        if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
-            raise RunFolderError(
-                f"{folder.path} exists and is not empty; choose another folder, delete it, "
-                f"or continue it with: fouriscope resume {folder.path}"
-            )
+        folder.check_free()
         try:
             folder.path.mkdir(parents=True, exist_ok=True)
             # The configuration comes last: a folder that has one has everything a resume needs.
             write_json(folder.path / "provenance.json", {"format": FORMAT} | provenance)
             folder.write_status("running")
-            write_text(folder.path / "config.toml", tomli_w.dumps(config))
+            folder.write_config(config)
         except OSError as error:
             raise RunFolderError(f"{folder.path}: cannot be written ({error.strerror or error})") from error
         return folder
@@ -63,9 +60,24 @@ class RunFolder:
         folder = cls(path)
         if not folder.path.is_dir():
             raise RunFolderError(f"{folder.path}: no such folder; a run folder holds config.toml and metrics.jsonl")
-        if not (folder.path / "config.toml").is_file():
-            raise RunFolderError(f"{folder.path}: not a run folder (no config.toml in it)")
+        if not folder._is_run():
+            raise RunFolderError(
+                f"{folder.path}: not a run folder (it must hold config.toml and provenance.json); if a run was killed "
+                "here before it began, delete the folder and start again"
+            )
         return folder
+
+    def check_free(self) -> None:
+        """Raise unless a new run can be started here."""
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            go_on = f", or continue it with: fouriscope resume {self.path}" if self._is_run() else ""
+            raise RunFolderError(f"{self.path} exists and is not empty; choose another folder or delete it{go_on}")
+
+    def _is_run(self) -> bool:
+        return all((self.path / name).is_file() for name in ("config.toml", "provenance.json"))
+
+    def write_config(self, config: dict[str, Any]) -> None:
+        write_text(self.path / "config.toml", tomli_w.dumps(config))
 
     def config(self) -> dict[str, Any]:
         """config.toml as a dictionary."""
@@ -96,9 +108,9 @@ class RunFolder:
         if not path.exists():
             return History()
         records: list[Record] = []
-        for line in path.read_text(encoding="utf-8").split("\n"):
+        for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
             try:
-                records.append(Record(**json.loads(line)))
+                records.append(Record.from_dict(json.loads(line)))
             except (json.JSONDecodeError, TypeError):
                 break  # the line that a kill cut short, or the end
         return History(records)
@@ -111,10 +123,12 @@ class RunFolder:
 
     def close(self) -> None:
         if self._metrics is not None:
-            self._metrics.close()
-            self._metrics = None
+            metrics, self._metrics = self._metrics, None
+            metrics.close()
 
     def write_checkpoint(self, state: SolverState, iterations: int) -> None:
+        if self._metrics is not None:
+            os.fsync(self._metrics.fileno())  # a checkpoint must never be ahead of the metrics, even after a power cut
         write_arrays(self.path / "checkpoint.npz", state.arrays, {"iterations": iterations, "solver": state.values})
 
     def read_checkpoint(self) -> tuple[SolverState, int] | None:

@@ -97,12 +97,18 @@ class Solver(ABC):
         return self.history
 
     def _snr(self) -> metrics.SNR:
-        if self._truth is None:
+        if self._truth is None or not np.ptp(self._truth):  # an empty slide has no signal to speak of
             return metrics.SNR(math.nan, math.nan)
         return metrics.snr_both(self.observed(), self._truth)
 
 
 def relative_norm(difference: RealArray, reference: RealArray) -> float:
-    """‖difference‖ / ‖reference − mean‖: the mean of a phase cannot be observed and must not make a residual small."""
+    """‖difference‖ / ‖reference − mean‖: the mean of a phase cannot be observed and must not make a residual small.
+
+    Of a flat reference nothing is left to divide by: 1 if anything moved, 0 at a fixed point.
+    """
     centred = float(np.std(reference, dtype=np.float64)) * math.sqrt(reference.size)
-    return float(np.linalg.norm(difference)) / centred if centred > 0 else math.inf
+    moved = float(np.linalg.norm(difference))
+    if centred > 0:
+        return moved / centred
+    return 1.0 if moved > 0 else 0.0

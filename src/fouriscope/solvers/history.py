@@ -47,10 +47,13 @@ class Record:
     snr_raw: float = math.nan
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers, without those that are not known."""
-        return {
-            key: value for key, value in asdict(self).items() if not (isinstance(value, float) and math.isnan(value))
-        }
+        """Plain finite numbers, as JSON can hold them; those that are not known are left out."""
+        return {key: value for key, value in asdict(self).items() if math.isfinite(value)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Record:
+        """The record that :meth:`as_dict` wrote; what was left out is NaN again."""
+        return cls(**({f.name: math.nan for f in fields(cls)} | values))
 
 
 class History:

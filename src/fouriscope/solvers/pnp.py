@@ -144,10 +144,9 @@ class PnP(Solver):
             if not (math.isfinite(largest) and largest > 0):
                 raise InvalidInputError(
                     f"the data fidelity has no curvature at the starting point (estimated {largest:g}), so no step "
-                    "size can be found: are there bright-field frames among the measurements, and are they not all zero?"
+                    "size can be found: are there bright-field frames among the measurements, and not all zero?"
                 )
             self.step_size = 1 / largest
-
         for prior in self.priors:
             prior.reset()  # what a prior kept from an earlier run must not change this one
         self._prepared = True
@@ -200,8 +199,8 @@ class PnP(Solver):
     def _retreat(self, misfit: float) -> None:
         if not self.automatic_step:
             raise DivergenceError(
-                f"diverged after {len(self.history)} iterations with step={self.step_size:g} (misfit {misfit:.3g}, "
-                f'{self._safeguard.best:.3g} at best); use step="auto" or a smaller number'
+                f"diverged after {len(self.history)} iterations with step={self.step_size:g} (the misfit is "
+                f'{misfit:.3g} and far above its best); use step="auto" or a smaller number'
             )
         self._retreats += 1
         refuge = self._safeguard.retreat()

@@ -19,7 +19,10 @@ def starting_point(start: StartName | RealArray, fidelity: DataFidelity) -> Real
     """x⁰: zeros for "flat", :func:`bright_field_deconvolution` for "linear", or an array of the user's."""
     model = fidelity.model
     if isinstance(start, np.ndarray):
-        return model.check_x(start).copy()
+        x = model.check_x(start).copy()
+        if not np.all(np.isfinite(x)):
+            raise InvalidInputError("the starting point holds NaN or infinite values")
+        return x
     if start == "flat":
         return np.zeros(model.x_shape, model.dtype)
     if start == "linear":

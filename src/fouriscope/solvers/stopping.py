@@ -74,6 +74,8 @@ class Residual(StopRule):
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
             raise InvalidInputError(f"the residual's tolerance must be positive, got {self.tolerance}")
+        if self.window < 1:
+            raise InvalidInputError(f"the residual's window must hold at least one iteration, got {self.window}")
 
     def __call__(self, history: History) -> str | None:
         if len(history) < self.window:

@@ -34,7 +34,7 @@ def noise_temperature(
     """
     leds = np.sort(rng.choice(population, min(LEDS_PROBED, len(population)), replace=False))
     batch = Minibatch(leds, np.ones(len(leds)), len(leds))
-    sigmas = {int(led): frame_noise(fidelity.frames.frame(int(led))) for led in batch.leds}
+    sigmas = {int(led): frame_noise(_mended(fidelity, int(led))) for led in batch.leds}
     noisier = DataFidelity(
         fidelity.model,
         PerturbedFrames(fidelity.frames, sigmas, int(rng.integers(2**32))),
@@ -49,3 +49,10 @@ def noise_temperature(
     if not trace > 0:
         return math.nan
     return covariance / trace * batch.size / len(population)
+
+
+def _mended(fidelity: DataFidelity, led: int) -> NDArray[np.float64]:
+    """A frame whose masked pixels, which may hold anything, have the mean of the others."""
+    frame = np.asarray(fidelity.frames.frame(led), np.float64)
+    counts = fidelity.masks[led if len(fidelity.masks) > 1 else 0] > 0
+    return frame if counts.all() else np.where(counts, frame, frame[counts].mean() if counts.any() else 0.0)

@@ -1,0 +1,387 @@
+"""What every method and sampler promises, and each method against something known independently of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fouriscope.errors import DivergenceError, InvalidInputError
+from fouriscope.fidelity import AllLEDs, DataFidelity, FixedSubset, Minibatch
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import LEDArray
+from fouriscope.priors import L1, TV, Box, NoPrior, Prior, as_prior
+from fouriscope.priors.from_callable import CallablePrior
+from fouriscope.solvers import History, Iterations, PnP, Record, Solver
+from fouriscope.solvers.step_size import curvature
+from tests.conftest import LEDS, OPTICS
+from tests.solvers.problems import METHODS, dense_hessian, make_solver, noisy, phase_problem, shapes, tiny_problem
+
+RANDOM = [name for name, (sampler, _) in METHODS.items() if sampler not in ("all", "fixed")]
+
+
+@pytest.fixture(scope="module")
+def fidelity() -> DataFidelity:
+    return phase_problem()
+
+
+def zeros(fidelity: DataFidelity) -> NDArray[Any]:
+    return np.zeros(fidelity.model.x_shape, fidelity.model.dtype)
+
+
+def largest_curvature(fidelity: DataFidelity) -> float:
+    return curvature(fidelity, zeros(fidelity), None, np.random.default_rng(0), iterations=30)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The contract
+
+
+@pytest.mark.parametrize("method", METHODS)
+class TestContract:
+    def test_misfit_falls(self, fidelity: DataFidelity, method: str) -> None:
+        solver = make_solver(fidelity, method)
+        history = solver.solve(Iterations(40))
+        seen = solver.sampler.population
+        assert fidelity.value(solver.x, seen) < 0.25 * fidelity.value(zeros(fidelity), seen)
+        assert np.all(np.isfinite(history["misfit"]))
+        assert len(history) == 40
+
+    def test_same_seed_same_result_to_the_last_bit(self, fidelity: DataFidelity, method: str) -> None:
+        first, second = (make_solver(fidelity, method, TV(), seed=3) for _ in range(2))
+        first.solve(Iterations(15))
+        second.solve(Iterations(15))
+        np.testing.assert_array_equal(first.x, second.x)
+        np.testing.assert_array_equal(first.history["misfit"], second.history["misfit"])
+
+    def test_a_prior_used_before_gives_the_same_result(self, fidelity: DataFidelity, method: str) -> None:
+        prior = TV(2e-5)
+        first = make_solver(fidelity, method, prior)
+        first.solve(Iterations(8))
+        second = make_solver(fidelity, method, prior)
+        second.solve(Iterations(8))
+        np.testing.assert_array_equal(first.x, second.x)
+
+    def test_state_continues_to_the_last_bit(self, fidelity: DataFidelity, method: str) -> None:
+        straight = make_solver(fidelity, method, TV(), seed=1)
+        straight.solve(Iterations(27))
+        state, records = straight.state(), list(straight.history)
+        assert any(name.startswith("prior0.") for name in state.arrays), "the warm dual of TV must be part of the state"
+        straight.solve(Iterations(36))
+        resumed = make_solver(fidelity, method, TV(), seed=99)
+        resumed.load_state(state)
+        resumed.history = History(records)
+        resumed.solve(Iterations(36))
+        np.testing.assert_array_equal(resumed.x, straight.x)
+        for column in ("misfit", "residual", "step", "strength", "frames_seen"):
+            np.testing.assert_array_equal(resumed.history[column], straight.history[column])
+
+    def test_inputs_are_not_modified(self, fidelity: DataFidelity, method: str) -> None:
+        frames = np.array([fidelity.frames.frame(led) for led in range(len(fidelity))])
+        start = shapes(fidelity.model.object_shape, 0.1)
+        before = start.copy()
+        solver = make_solver(fidelity, method, TV(2e-5), start=start, truth=start)
+        solver.solve(Iterations(5))
+        np.testing.assert_array_equal(start, before)
+        np.testing.assert_array_equal([fidelity.frames.frame(led) for led in range(len(fidelity))], frames)
+        assert not np.shares_memory(solver.x, start)
+
+    def test_frames_are_counted(self, fidelity: DataFidelity, method: str) -> None:
+        solver = make_solver(fidelity, method, batch=12)
+        history = solver.solve(Iterations(3))
+        name = METHODS[method][0]
+        if name == "uniform":  # an LED drawn twice is computed once
+            assert 0 < history.last.frames_seen <= 36
+        else:
+            assert history.last.frames_seen == 3 * (len(fidelity) if name == "all" else 12)
+
+
+def drawn(solver: PnP, count: int, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    seen: list[list[int]] = []
+    original = solver.fidelity.gradient
+
+    def spy(x: NDArray[Any], leds: Any = None) -> Any:
+        assert isinstance(leds, Minibatch)
+        seen.append(leds.leds.tolist())
+        return original(x, leds)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(solver.fidelity, "gradient", spy)
+        solver.solve(Iterations(count))
+    return seen
+
+
+@pytest.mark.parametrize("method", [*RANDOM, "FISTA, fixed subset"])
+def test_another_seed_sees_other_measurements(
+    fidelity: DataFidelity, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [drawn(make_solver(fidelity, method, seed=seed, step=1.0), 4, monkeypatch) for seed in (0, 0, 1)]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 10])
+@pytest.mark.parametrize("method", RANDOM)
+def test_the_smallest_minibatches_raise_no_false_alarm(method: str, batch: int) -> None:
+    """Their misfits differ by orders of magnitude (the LED on the axis, a dark-field LED): that is no divergence."""
+    model = ForwardModel(OPTICS, LEDArray.disc(pitch=4e-3, height=70e-3, radius=5.2), (24, 24))
+    fidelity = noisy(model, shapes(model.object_shape, 0.3))
+    solver = make_solver(fidelity, method, batch=batch)
+    solver.solve(Iterations(60))
+    assert np.all(np.isfinite(solver.x))
+    assert fidelity.value(solver.x) < 1.5 * fidelity.value(zeros(fidelity))
+    assert solver.step_size > 1e-3 / largest_curvature(fidelity)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Against mathematics
+
+
+def test_ista_never_climbs(fidelity: DataFidelity) -> None:
+    """q = 1 and γ ≤ 1/L: d + λ TV falls in every iteration."""
+    strength = 2e-3
+    prior = TV(strength, accuracy=1e-4)
+    solver = make_solver(fidelity, "ISTA, all", prior, step=0.9 / largest_curvature(fidelity))
+    objective: list[float] = []
+
+    def note(current: Solver, record: Record) -> None:
+        objective.append(fidelity.value(current.x) + strength * prior.objective(current.x))
+
+    solver.solve(Iterations(60), [note])
+    assert np.all(np.diff(objective) <= 1e-9 * objective[0])
+    assert objective[-1] < 0.5 * objective[0]
+
+
+@pytest.mark.slow
+def test_the_fixed_point_depends_neither_on_the_step_nor_on_the_method() -> None:
+    """Because σ = √(γλ): all of them minimise d + λ TV."""
+    model = ForwardModel(OPTICS, LEDArray.square(5, pitch=4e-3, height=70e-3), (16, 16), dtype=np.float64)
+    fidelity = noisy(model, shapes(model.object_shape, 1.0), sigma=0.02)
+    longest = 1 / largest_curvature(fidelity)
+    estimates = []
+    for method, step, iterations in (
+        ("FISTA, all", 0.9 * longest, 400),
+        ("FISTA, all", 0.4 * longest, 600),
+        ("ISTA, all", 0.9 * longest, 1200),
+    ):
+        solver = make_solver(fidelity, method, TV(0.05, accuracy=1e-4), step=step)
+        solver.solve(Iterations(iterations))
+        assert solver.history.last.residual < 1e-4
+        estimates.append(solver.x - solver.x.mean())
+    for other in estimates[1:]:
+        np.testing.assert_allclose(other, estimates[0], atol=1e-3 * np.ptp(estimates[0]))
+    # … and it is not simply the start.
+    assert np.ptp(estimates[0]) > 0.3
+
+
+def test_weak_phase_converges_to_the_least_squares_solution() -> None:
+    """For 1e-4 rad d is quadratic, and its minimiser on the observable components is −H⁺ ∇d(0)."""
+    fidelity = tiny_problem(height=1e-4, sigma=2e-6)
+    start = zeros(fidelity)
+    hessian = dense_hessian(fidelity, start)
+    np.testing.assert_allclose(hessian, hessian.T, atol=1e-6 * np.abs(hessian).max())
+    values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
+    observable = vectors[:, values > 0.02 * values[-1]]
+    right = -(observable.T @ fidelity.gradient(start).gradient.ravel())
+    expected = right / values[values > 0.02 * values[-1]]
+    solver = make_solver(fidelity, "FISTA, all")
+    solver.solve(Iterations(500))
+    found = observable.T @ solver.x.ravel()
+    assert np.linalg.norm(expected) > 1e-4
+    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
+
+
+def test_a_prior_strong_enough_pins_the_image(fidelity: DataFidelity) -> None:
+    steepest = float(np.abs(fidelity.gradient(zeros(fidelity)).gradient).max())
+    pinned = make_solver(fidelity, "FISTA, all", L1(1.01 * steepest))
+    history = pinned.solve(Iterations(5))
+    np.testing.assert_array_equal(pinned.x, 0)
+    assert history.last.residual == 0, "0 at a fixed point, also at a flat one"
+    loose = make_solver(fidelity, "FISTA, all", L1(0.9 * steepest))
+    loose.solve(Iterations(5))
+    assert np.any(loose.x)
+
+
+def test_bounds_hold_exactly(fidelity: DataFidelity) -> None:
+    solver = make_solver(fidelity, "SGD, stratified", Box(0.0, 0.1))
+    solver.solve(Iterations(20))
+    assert solver.x.min() == 0.0
+    assert solver.x.max() == 0.1
+
+
+def test_without_a_prior_a_step_is_a_gradient_step(fidelity: DataFidelity) -> None:
+    solver = make_solver(fidelity, "ISTA, all", NoPrior(), step=2.0)
+    solver.solve(Iterations(1))
+    np.testing.assert_array_equal(solver.x, -2.0 * fidelity.gradient(zeros(fidelity)).gradient)
+
+
+def test_momentum_is_the_papers(fidelity: DataFidelity) -> None:
+    """x² = s¹ − γ∇d(s¹) with s¹ = x¹ (q₀ = 1), s² = x² + (q₁ − 1)/q₂ (x² − x¹)."""
+    solver = make_solver(fidelity, "FISTA, all", step=2.0)
+    s = x = zeros(fidelity)
+    q = 1.0
+    for _ in range(4):
+        following = s - 2.0 * fidelity.gradient(s).gradient
+        q_next = (1 + math.sqrt(1 + 4 * q * q)) / 2
+        s = following + (q - 1) / q_next * (following - x)
+        x, q = following, q_next
+    solver.solve(Iterations(4))
+    np.testing.assert_allclose(solver.x, x, rtol=0, atol=1e-12)
+
+
+def test_a_plain_function_is_called_with_sigma(fidelity: DataFidelity) -> None:
+    sigmas: list[float] = []
+
+    def denoiser(image: NDArray[Any], sigma: float) -> NDArray[Any]:
+        sigmas.append(sigma)
+        return image
+
+    solver = make_solver(fidelity, "SGD, epochs", CallablePrior(denoiser, strength=0.25), step=4.0)
+    solver.solve(Iterations(3))
+    np.testing.assert_allclose(sigmas, math.sqrt(4.0 * 0.25))
+    sigmas.clear()
+    automatic = make_solver(fidelity, "SGD, epochs", as_prior(denoiser))
+    history = automatic.solve(Iterations(3))
+    assert all(sigma > 0 for sigma in sigmas)
+    np.testing.assert_allclose(sigmas, np.sqrt(history["step"] * history["strength"]))
+
+
+def test_each_image_of_a_complex_object_has_its_own_prior() -> None:
+    model = ForwardModel(OPTICS, LEDS, (24, 24), object="complex", dtype=np.float64)
+    truth = np.stack([shapes(model.object_shape, 0.3), shapes(model.object_shape, 0.2)[::-1]])
+    fidelity = noisy(model, truth)
+    sigmas: dict[str, list[float]] = {"phase": [], "absorption": []}
+
+    def spy(name: str) -> CallablePrior:
+        strength = {"phase": 1e-4, "absorption": 4e-4}[name]
+        return CallablePrior(lambda image, sigma: sigmas[name].append(sigma) or image, strength=strength)
+
+    everything = AllLEDs(np.arange(len(fidelity)))
+    solver = PnP(fidelity, everything, [spy("phase"), spy("absorption")], step=2.0)
+    solver.solve(Iterations(2))
+    np.testing.assert_allclose(sigmas["phase"], math.sqrt(2e-4))
+    np.testing.assert_allclose(sigmas["absorption"], math.sqrt(8e-4))
+    bounded = PnP(fidelity, everything, [NoPrior(), Box(0.0)])
+    bounded.solve(Iterations(40))
+    assert bounded.x[0].min() < 0 <= bounded.x[1].min()
+    assert fidelity.value(bounded.x) < 0.2 * fidelity.value(np.zeros(model.x_shape))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Steps that are too long
+
+
+def test_a_subset_diverges_at_the_step_that_suits_them_all() -> None:
+    """60 of the paper's 293 LEDs, among them 17 of the 37 bright-field ones that hold nearly all the curvature."""
+    model = ForwardModel(OPTICS, LEDArray.disc(pitch=4e-3, height=70e-3, radius=9.5), (40, 40))
+    fidelity = noisy(model, shapes(model.object_shape, 1.0))
+    subset = FixedSubset(np.arange(len(model)), 60, np.random.default_rng(327))
+    assert np.count_nonzero(model.geometry.bright_field[subset.population]) == 17
+    suits_all = 1 / largest_curvature(fidelity)
+    with pytest.raises(DivergenceError, match=r'step=.*use step="auto" or a smaller number'):
+        PnP(fidelity, subset, [NoPrior()], step=suits_all).solve(Iterations(300))
+    automatic = PnP(fidelity, subset, [NoPrior()])
+    automatic.solve(Iterations(100))
+    assert automatic.step_size < suits_all
+    assert fidelity.value(automatic.x, subset.population) < 0.03 * fidelity.value(zeros(fidelity), subset.population)
+
+
+def lengthen_once(solver: Solver, record: Record) -> None:
+    assert isinstance(solver, PnP)
+    if record.iteration == 1:
+        solver.step_size *= 50
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_automatic_run_recovers_from_a_step_fifty_times_too_long(method: str) -> None:
+    fidelity = phase_problem(height=0.6)
+    solver = make_solver(fidelity, method)
+    finite: list[bool] = []
+
+    def check(current: Solver, record: Record) -> None:
+        finite.append(bool(np.all(np.isfinite(current.x))))
+
+    solver.solve(Iterations(80), [lengthen_once, check])
+    assert all(finite)
+    seen = solver.sampler.population
+    assert fidelity.value(solver.x, seen) < 0.5 * fidelity.value(zeros(fidelity), seen)
+
+
+@pytest.mark.parametrize("method", ["FISTA, all", "SGD, stratified"])
+def test_a_hopeless_step_is_said_and_no_nan_returned(fidelity: DataFidelity, method: str) -> None:
+    solver = make_solver(fidelity, method, step=1e30)
+    with pytest.raises(DivergenceError, match="diverged after"):
+        solver.solve(Iterations(50))
+
+
+class Poison(Prior):
+    """A denoiser that works once and then blows up, as far as a prior may (finite)."""
+
+    name = "poison"
+
+    def _denoise(self, image: Any, sigma: float) -> Any:
+        return image + 1e200
+
+    _acts_at_zero_sigma = True
+
+
+def test_nothing_that_goes_astray_is_returned() -> None:
+    model = ForwardModel(OPTICS, LEDS, (24, 24), object="complex", dtype=np.float64)
+    fidelity = noisy(model, np.zeros(model.x_shape))
+    solver = PnP(fidelity, AllLEDs(np.arange(len(fidelity))), [NoPrior(), Poison(0.0)])
+    solver.priors[1].strength = 0.0
+    with pytest.raises(DivergenceError):
+        solver.solve(Iterations(50))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Wrong input
+
+
+def test_one_prior_for_each_image(fidelity: DataFidelity) -> None:
+    everything = AllLEDs(np.arange(len(fidelity)))
+    with pytest.raises(InvalidInputError, match="one prior for each of phase is needed, got 2"):
+        PnP(fidelity, everything, [NoPrior(), NoPrior()])
+    with pytest.raises(InvalidInputError, match="got 0"):
+        PnP(fidelity, everything, [])
+
+
+def test_two_images_do_not_share_a_prior_object() -> None:
+    model = ForwardModel(OPTICS, LEDS, (24, 24), object="complex")
+    fidelity = noisy(model, np.zeros(model.x_shape))
+    prior = TV()
+    with pytest.raises(InvalidInputError, match="prior object of its own"):
+        PnP(fidelity, AllLEDs(np.arange(len(fidelity))), [prior, prior])
+
+
+@pytest.mark.parametrize("step", [0.0, -1.0, math.nan, math.inf])
+def test_a_step_is_positive(fidelity: DataFidelity, step: float) -> None:
+    with pytest.raises(InvalidInputError, match="step must be a positive number"):
+        make_solver(fidelity, step=step)
+
+
+def test_a_state_of_another_size_is_refused(fidelity: DataFidelity) -> None:
+    other = make_solver(phase_problem((16, 16)))
+    other.solve(Iterations(1))
+    with pytest.raises(InvalidInputError, match="the saved estimate has shape"):
+        make_solver(fidelity).load_state(other.state())
+
+
+def test_no_light_no_step() -> None:
+    model = ForwardModel(OPTICS, LEDS, (24, 24))
+    dark = np.flatnonzero(~model.geometry.bright_field)
+    fidelity = DataFidelity(model, np.zeros((len(model), 24, 24), np.float32))
+    with pytest.raises(InvalidInputError, match="no curvature at the starting point"):
+        PnP(fidelity, AllLEDs(dark), [NoPrior()]).solve(Iterations(1))
+
+
+def test_snr_is_reported_only_where_there_is_one(fidelity: DataFidelity) -> None:
+    truth = shapes(fidelity.model.object_shape, 0.3)
+    known = make_solver(fidelity, truth=truth).solve(Iterations(10))
+    assert np.all(np.diff(known["snr"]) > 0)
+    assert math.isnan(make_solver(fidelity).solve(Iterations(1)).last.snr)
+    assert math.isnan(make_solver(fidelity, truth=zeros(fidelity)).solve(Iterations(1)).last.snr)
+
