@@ -32,9 +32,7 @@ def shapes(shape: tuple[int, int], height: float) -> NDArray[np.float64]:
     return picture
 
 
-def noisy(
-    model: ForwardModel, x: NDArray[Any], *, sigma: float = 0.01, seed: int = 0, **options: Any
-) -> DataFidelity:
+def noisy(model: ForwardModel, x: NDArray[Any], *, sigma: float = 0.01, seed: int = 0, **options: Any) -> DataFidelity:
     """The fidelity of simulated frames with white noise of standard deviation ``sigma``."""
     frames = model.intensity(x.astype(model.dtype))
     frames += np.random.default_rng(seed).normal(0.0, sigma, frames.shape).astype(model.dtype)

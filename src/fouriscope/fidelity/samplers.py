@@ -140,7 +140,8 @@ class StratifiedSampler(Sampler):
     """Bright and dark field each in their own reshuffled epochs, in proportion to their number.
 
     At a flat start only bright-field LEDs have a gradient, and a plain minibatch may hold none of them. Here each
-    holds its share (at least one, unless the batch is 1), and weights N_s/b_s · B/N correct for the rounding of the share.
+    holds its share (at least one, unless the batch is 1), and weights N_s/b_s · B/N correct for the rounding of the
+    share.
     """
 
     name = "stratified"

@@ -48,7 +48,7 @@ def check_adjoint(model: ForwardModel, leds: LEDs = None, *, seed: int = 0) -> A
     o = random(model.object_shape)
     image = model.apply(o, indices)
     # Purely random f would be nearly orthogonal to H o, and the products too small to show a small error.
-    f = image + random(image.shape) * model.dtype.type(np.std(image))
+    f = (image + random(image.shape) * float(np.std(image))).astype(model.complex_dtype)
     forward = complex(np.vdot(f.astype(complex), image.astype(complex)))
     backward = complex(np.vdot(model.adjoint(f, indices).astype(complex), o.astype(complex)))
     scale = float(np.linalg.norm(image) * np.linalg.norm(f))

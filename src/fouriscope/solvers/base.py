@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fouriscope import metrics
 from fouriscope.forward.objects import RealArray
+from fouriscope.reductions import distance, spread
 from fouriscope.solvers.history import History, Record
 from fouriscope.solvers.stopping import StopRule
 
@@ -102,13 +103,12 @@ class Solver(ABC):
         return metrics.snr_both(self.observed(), self._truth)
 
 
-def relative_norm(difference: RealArray, reference: RealArray) -> float:
-    """‖difference‖ / ‖reference − mean‖: the mean of a phase cannot be observed and must not make a residual small.
+def relative_distance(x: RealArray, s: RealArray) -> float:
+    """‖x − s‖ / ‖x − mean(x)‖: the mean of a phase cannot be observed and must not make a residual small.
 
-    Of a flat reference nothing is left to divide by: 1 if anything moved, 0 at a fixed point.
+    Of a flat x nothing is left to divide by: 1 if anything moved, 0 at a fixed point.
     """
-    centred = float(np.std(reference, dtype=np.float64)) * math.sqrt(reference.size)
-    moved = float(np.linalg.norm(difference))
-    if centred > 0:
-        return moved / centred
+    moved, scale = distance(x, s), spread(x)
+    if scale > 0:
+        return moved / scale
     return 1.0 if moved > 0 else 0.0

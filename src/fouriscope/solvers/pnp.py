@@ -13,7 +13,8 @@ from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
 from fouriscope.forward.objects import RealArray
 from fouriscope.priors import Prior
-from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_norm
+from fouriscope.reductions import distance
+from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
 from fouriscope.solvers.safeguard import Safeguard
 from fouriscope.solvers.start import StartName, starting_point
 from fouriscope.solvers.step_size import curvature
@@ -116,6 +117,7 @@ class PnP(Solver):
         model = self.fidelity.model
         return model.object.images(x)[0][model.geometry.object_window]
 
+    @np.errstate(over="ignore", invalid="ignore")  # the safeguard notices a step that goes astray, and acts
     def step(self) -> StepReport:
         if not self._prepared:
             self._prepare()
@@ -132,7 +134,7 @@ class PnP(Solver):
         x = self._denoise(self._s - gradient * gradient.dtype.type(self.step_size))
         q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
         s = x + (x - self._x) * x.dtype.type((self._q - 1) / q)
-        residual = relative_norm(x - self._s, x)
+        residual = relative_distance(x, self._s)
         self._before = (self._s, gradient) if self.automatic_step and self.sampler.is_fixed else None
         self._x, self._s, self._q = x, s, q
         return StepReport(misfit, residual, self.step_size, self._strengths[0], len(batch.leds))
@@ -190,9 +192,9 @@ class PnP(Solver):
         if self._before is None:
             return
         s, previous = self._before
-        moved = float(np.linalg.norm(self._s - s))
+        moved = distance(self._s, s)
         if moved > 0:
-            seen = float(np.linalg.norm(gradient - previous)) / moved
+            seen = distance(gradient, previous) / moved
             if math.isfinite(seen) and seen * self.step_size > 1:
                 self.step_size = 1 / seen
 

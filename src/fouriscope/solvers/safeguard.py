@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward.objects import RealArray
+from fouriscope.reductions import dot
 
 # Minibatches differ in their misfit: only a trend this many times above the best one counts as divergence.
 ALARM = 10.0
@@ -39,7 +40,7 @@ class Safeguard:
         Even so the smallest minibatches differ by orders of magnitude: before an alarm, the misfit is compared with
         the one that the same measurements have at the refuge.
         """
-        if not (math.isfinite(misfit) and math.isfinite(float(np.vdot(gradient, gradient)))):
+        if not (math.isfinite(misfit) and math.isfinite(dot(gradient, gradient))):
             return False
         empty = self._empty_misfit(batch)
         if math.isnan(self.trend):

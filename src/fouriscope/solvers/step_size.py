@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward.objects import RealArray
+from fouriscope.reductions import dot, norm
 
 
 def hessian_product(
@@ -16,7 +19,7 @@ def hessian_product(
     ``probe`` is the rms of the displacement in radians: large enough for single precision, small beside the scale on
     which a phase is non-linear.
     """
-    rms = float(np.sqrt(np.mean(np.square(v, dtype=np.float64))))
+    rms = norm(v) / math.sqrt(v.size)
     displacement = v * v.dtype.type(probe / rms)
     ahead = fidelity.gradient(x + displacement, batch).gradient
     behind = fidelity.gradient(x - displacement, batch).gradient
@@ -39,21 +42,21 @@ def curvature(
     true value after eight products, where a power iteration would still be 15 % short.
     """
     v = rng.standard_normal(x.shape).astype(x.dtype)
-    v /= v.dtype.type(np.linalg.norm(v))
+    v /= v.dtype.type(norm(v))
     before = np.zeros_like(v)
     diagonal: list[float] = []
     off_diagonal: list[float] = []
     for _ in range(iterations):
         w = hessian_product(fidelity, x, v, batch)
-        diagonal.append(float(np.vdot(v, w)))
+        diagonal.append(dot(v, w))
         w -= w.dtype.type(diagonal[-1]) * v
         if off_diagonal:
             w -= w.dtype.type(off_diagonal[-1]) * before
-        norm = float(np.linalg.norm(w))
-        if norm <= 1e-6 * max(abs(d) for d in diagonal) or not np.isfinite(norm):
+        length = norm(w)
+        if length <= 1e-6 * max(abs(d) for d in diagonal) or not math.isfinite(length):
             break
-        off_diagonal.append(norm)
-        before, v = v, w / w.dtype.type(norm)
+        off_diagonal.append(length)
+        before, v = v, w / w.dtype.type(length)
     inner = off_diagonal[: len(diagonal) - 1]
     tridiagonal = np.diag(diagonal) + np.diag(inner, 1) + np.diag(inner, -1)
     return float(np.linalg.eigvalsh(tridiagonal)[-1])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.fidelity.noise import PerturbedFrames, frame_noise
 from fouriscope.forward.objects import RealArray
+from fouriscope.reductions import dot
 from fouriscope.solvers.step_size import hessian_product
 
 LEDS_PROBED = 64
@@ -44,8 +45,8 @@ def noise_temperature(
     )
     noise = noisier.gradient(x, batch).gradient - fidelity.gradient(x, batch).gradient
     probe = rng.choice(np.array([-1.0, 1.0], x.dtype), x.shape)
-    trace = float(np.vdot(probe, hessian_product(fidelity, x, probe, batch)))
-    covariance = float(np.vdot(noise, noise))
+    trace = dot(probe, hessian_product(fidelity, x, probe, batch))
+    covariance = dot(noise, noise)
     if not trace > 0:
         return math.nan
     return covariance / trace * batch.size / len(population)

@@ -1,0 +1,226 @@
+"""The configuration file: defaults, every kind of illumination, and what it says to those who get it wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.priors import as_prior
+from fouriscope.run import load_config
+from fouriscope.run.assemble import build_acquisition, build_illumination, build_priors, build_solver, build_stop
+from fouriscope.run.config import ReconstructionConfig, StopSection, parse_config
+from fouriscope.run.execute import resolved
+from tests.run.problems import config, document, write_acquisition
+
+ILLUMINATIONS: dict[str, tuple[dict[str, Any], int]] = {
+    "square": ({"kind": "square", "shape": [3, 5], "pitch": 4e-3, "height": 70e-3}, 15),
+    "disc": ({"kind": "disc", "pitch": 4e-3, "height": 70e-3, "radius": 9.5}, 293),
+    "rings": ({"kind": "rings", "radii": [0.0, 4e-3, 9e-3], "counts": [1, 6, 12], "height": 70e-3}, 19),
+    "positions": ({"kind": "positions", "positions": [[0.0, 0.0], [4e-3, 1e-3]], "height": 70e-3}, 2),
+    "directions": ({"kind": "directions", "na": [[0.0, 0.0], [0.1, -0.05], [0.3, 0.0]]}, 3),
+    "turned, below glass": (
+        {
+            "kind": "square",
+            "shape": [3, 3],
+            "pitch": 4e-3,
+            "height": 70e-3,
+            "rotation": 0.1,
+            "offset": [1e-3, 0.0],
+            "slide_thickness": 1e-3,
+        },
+        9,
+    ),
+}
+
+
+def broken(**sections: dict[str, Any]) -> str:
+    with pytest.raises(InvalidInputError) as caught:
+        parse_config(document(**sections), where="my.toml")
+    message = str(caught.value)
+    assert message.startswith("my.toml: ")
+    assert "\n" not in message
+    return message.removeprefix("my.toml: ")
+
+
+@pytest.mark.parametrize("name", ILLUMINATIONS)
+def test_every_illumination_builds(name: str) -> None:
+    section, count = ILLUMINATIONS[name]
+    changed = document()
+    changed["illumination"] = section
+    illumination = build_illumination(parse_config(changed, where="test").illumination)
+    assert len(illumination) == count
+    assert illumination.directions((0.0, 0.0)).shape == (count, 2)
+
+
+def test_directions_are_those_of_the_file() -> None:
+    section, _ = ILLUMINATIONS["directions"]
+    changed = document()
+    changed["illumination"] = section
+    illumination = build_illumination(parse_config(changed, where="test").illumination)
+    np.testing.assert_allclose(illumination.directions((0.0, 0.0)), section["na"])
+
+
+def test_defaults_are_those_of_the_paper() -> None:
+    plain = ReconstructionConfig()
+    assert (plain.solver.batch, plain.solver.loss, plain.solver.sampler) == (60, "intensity", "stratified")
+    assert plain.solver.acceleration
+    assert plain.solver.step == "auto"
+    assert plain.object.model == "phase"
+    assert plain.object.shape == "auto"
+    assert plain.prior["name"] == "tv"
+    assert plain.stop.iterations == 300
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"solver": {"bacth": 3}}, "unknown key 'solver.bacth'; did you mean 'batch'?"),
+        ({"sovler": {"batch": 3}}, "unknown key 'sovler'; did you mean 'solver'?"),
+        ({"illumination": {"pich": 1.0, "pitch": None}}, "unknown key 'illumination.pich'; did you mean 'pitch'?"),
+        ({"illumination": {"zzz": 1.0}}, "known keys: height, kind, offset, pitch, rotation, shape"),
+        ({"microscope": {"na": None}}, "microscope.na is missing"),
+        ({"illumination": {"height": None}}, "illumination.height is missing"),
+        ({"illumination": {"kind": None}}, "illumination.kind is missing: one of square, disc, rings"),
+        ({"illumination": {"kind": "hexagon"}}, "illumination.kind must be one of square, disc, rings"),
+        ({"microscope": {"na": -0.2}}, "microscope.na: Input should be greater than 0, got -0.2"),
+        ({"microscope": {"na": "big"}}, "microscope.na: Input should be a valid number"),
+        ({"microscope": {"wavelength": float("nan")}}, "microscope.wavelength: Input should be"),
+        ({"microscope": {"patch_center": [1.0]}}, "microscope.patch_center.1 is missing"),
+        ({"solver": {"step": -3}}, "solver.step: Input should be greater than 0, got -3"),
+        ({"solver": {"step": "fast"}}, "solver.step: Input should be a valid number"),
+        ({"solver": {"loss": "huber"}}, "solver.loss: Input should be 'intensity', 'amplitude' or 'poisson'"),
+        ({"solver": {"batch": 0}}, "solver.batch: Input should be greater than or equal to 1, got 0"),
+        ({"solver": {"seed": 1.5}}, "solver.seed: Input should be a valid integer"),
+        ({"object": {"shape": [8, 8, 8]}}, "object.shape: Tuple should have at most 2 items"),
+        ({"object": {"margin": -1}}, "object.margin: Input should be greater than or equal to 0"),
+        ({"stop": {"residual": 2.0}}, "stop.residual: a relative residual must be below 1, got 2.0"),
+        ({"pupil": {"zernike": {"four": 1.0}}}, "pupil.zernike.four: Input should be a valid integer"),
+    ],
+)
+def test_a_mistake_is_named_in_one_line(sections: dict[str, dict[str, Any]], message: str) -> None:
+    assert message in broken(**sections)
+
+
+def test_a_missing_section_is_named() -> None:
+    for section in ("frames", "microscope", "illumination"):
+        incomplete = document()
+        del incomplete[section]
+        with pytest.raises(InvalidInputError, match=f"^my.toml: {section} is missing$"):
+            parse_config(incomplete, where="my.toml")
+
+
+def test_further_mistakes_are_counted_once_each() -> None:
+    assert broken(solver={"batch": 0, "seed": -1, "step": -1.0}).endswith("(and 2 more)")
+
+
+def test_a_number_where_a_section_belongs() -> None:
+    wrong = document()
+    wrong["solver"] = 5
+    with pytest.raises(InvalidInputError, match="solver: .*got 5"):
+        parse_config(wrong, where="my.toml")
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"no.toml: no such file; `fouriscope simulate` writes an example"):
+        load_config(tmp_path / "no.toml")
+    with pytest.raises(InvalidInputError, match="is a folder; give the configuration file"):
+        load_config(tmp_path)
+    (tmp_path / "words.toml").write_text("these are words", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"words.toml: not a TOML file"):
+        load_config(tmp_path / "words.toml")
+    (tmp_path / "bytes.toml").write_bytes(bytes(range(256)))
+    with pytest.raises(InvalidInputError, match=r"bytes.toml: not a TOML file"):
+        load_config(tmp_path / "bytes.toml")
+
+
+@pytest.mark.parametrize("name", ILLUMINATIONS)
+def test_the_resolved_configuration_says_the_same(name: str, tmp_path: Path) -> None:
+    changed = document(
+        frames={"weights": [1.0] * 49, "mask": "mask.npy", "offset": 100.0},
+        pupil={"zernike": {"4": 0.5, "8": -0.1}, "array": "pupil.npy"},
+        object={"model": "complex", "shape": [120, 120], "margin": 2},
+        prior={"name": "box", "lower": -1.0},
+        prior_absorption={"name": "tv", "strength": 1e-4},
+    )
+    changed["illumination"] = ILLUMINATIONS[name][0]
+    first = parse_config(changed, where="test")
+    written = tomli_w.dumps(resolved(first, tmp_path))
+    (tmp_path / "again.toml").write_text(written, encoding="utf-8")
+    again = load_config(tmp_path / "again.toml")
+    assert again.frames.path == str(tmp_path / "frames.npy")
+    assert again.frames.mask == str(tmp_path / "mask.npy")
+    assert again.pupil.array == str(tmp_path / "pupil.npy")
+    for section in ("microscope", "illumination", "object", "solver", "stop"):
+        assert getattr(again, section) == getattr(first, section)
+    assert again.pupil.zernike == first.pupil.zernike == {4: 0.5, 8: -0.1}
+    assert as_prior(again.prior).spec() == as_prior(first.prior).spec()
+    assert again.prior_absorption == first.prior_absorption
+    assert resolved(again, Path("/elsewhere")) == resolved(first, tmp_path), "resolving twice changes nothing"
+
+
+def test_the_resolved_configuration_holds_the_defaults(tmp_path: Path) -> None:
+    full = resolved(config(), tmp_path)
+    assert full["solver"]["step"] == "auto"
+    assert full["object"]["precision"] == "single"
+    assert full["prior"] == as_prior("tv").spec()
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        ({"name": "tvv"}, "unknown prior 'tvv'; did you mean 'tv'"),
+        ({"name": "tv", "strenght": 1.0}, "has no parameter 'strenght'"),
+        ({"name": "tv", "max_iterations": "many"}, r"\[prior\]"),
+        ({"name": "tv", "accuracy": "high"}, r"\[prior\]"),
+        ({"name": "box", "lower": "low"}, r"\[prior\]"),
+        ({"strength": 1.0}, 'to hold "name"'),
+    ],
+)
+def test_a_wrong_prior_is_an_input_error(prior: dict[str, Any], message: str) -> None:
+    wrong = document()
+    wrong["prior"] = prior
+    with pytest.raises(InvalidInputError, match=message):
+        build_priors(parse_config(wrong, where="test"), 1)
+
+
+def test_a_prior_for_an_absorption_that_is_not_there() -> None:
+    with pytest.raises(InvalidInputError, match="a phase object has no absorption"):
+        build_priors(config(prior_absorption={"name": "tv"}), 1)
+    first, second = build_priors(config(prior_absorption={"name": "l1"}), 2)
+    assert (first.name, second.name) == ("tv", "l1")
+    first, second = build_priors(config(), 2)
+    assert first is not second
+    assert first.spec() == second.spec()
+
+
+def test_a_run_needs_a_limit() -> None:
+    with pytest.raises(InvalidInputError, match="would never stop"):
+        build_stop(StopSection(iterations=None))
+
+
+def test_paths_start_at_the_file(tmp_path: Path) -> None:
+    path = write_acquisition(tmp_path / "data")
+    acquisition = build_acquisition(load_config(path), path.parent)
+    assert len(acquisition) == 49
+    assert acquisition.truth is not None
+    solver = build_solver(acquisition, load_config(path))
+    assert solver.x.shape == acquisition.truth.shape
+
+
+@pytest.mark.parametrize("key", ["path", "mask", "truth"])
+def test_missing_files_are_named(tmp_path: Path, key: str) -> None:
+    path = write_acquisition(tmp_path, frames={key: "nowhere.npy"})
+    with pytest.raises(InvalidInputError, match=r"nowhere.npy: no such file"):
+        build_acquisition(load_config(path), tmp_path)
+
+
+def test_an_array_that_is_none(tmp_path: Path) -> None:
+    path = write_acquisition(tmp_path, frames={"mask": "mask.npy"})
+    (tmp_path / "mask.npy").write_text("no array", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"mask.npy: cannot be read as an array"):
+        build_acquisition(load_config(path), tmp_path)

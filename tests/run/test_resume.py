@@ -1,0 +1,337 @@
+"""A run that was stopped in any way goes on to the same numbers as one that was not."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+
+from fouriscope.errors import DivergenceError, InvalidInputError, RunFolderError
+from fouriscope.run import Result, RunFolder, load_config, resume_run, start_run
+from fouriscope.solvers import Callback, History
+from tests.run.problems import write_acquisition
+
+ITERATIONS = 40
+# Crosses the iterations at which the temperature of the noise is measured again.
+SECTIONS: dict[str, Any] = {"stop": {"iterations": ITERATIONS}, "prior": {"name": "tv"}}
+
+
+@pytest.fixture(scope="module")
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_acquisition(tmp_path_factory.mktemp("acquisition"), **SECTIONS)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(configuration: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    return run(configuration, tmp_path_factory.mktemp("reference") / "run")
+
+
+def run(configuration: Path, folder: Path, *callbacks: Callback, **options: Any) -> Result:
+    return start_run(load_config(configuration), configuration.parent, folder, callbacks=callbacks, **options)
+
+
+def stop_at(iteration: int) -> Callback:
+    return lambda _, record: record.iteration == iteration
+
+
+def but_for_the_clock(history: History) -> list[dict[str, Any]]:
+    return [{key: value for key, value in record.as_dict().items() if key != "seconds"} for record in history]
+
+
+def assert_equal_runs(result: Result, expected: Result, folder: Path) -> None:
+    np.testing.assert_array_equal(result.phase, expected.phase)
+    assert but_for_the_clock(result.history) == but_for_the_clock(expected.history)
+    on_disk = RunFolder.open(folder)
+    assert but_for_the_clock(on_disk.history()) == but_for_the_clock(expected.history)
+    assert on_disk.status()["state"] == "finished"
+    np.testing.assert_array_equal(tifffile.imread(folder / "result" / "phase.tif"), expected.phase)
+    assert np.all(np.diff(result.history["seconds"]) > 0), "the clock goes on, too"
+    assert not list(folder.glob(".*")), "leftovers of the killed writer"
+
+
+@pytest.mark.parametrize("stopped_at", [1, 10, 33])
+def test_a_stopped_run_goes_on(configuration: Path, uninterrupted: Result, tmp_path: Path, stopped_at: int) -> None:
+    first = run(configuration, tmp_path / "run", stop_at(stopped_at))
+    assert first.stop_reason == "interrupted"
+    assert RunFolder.open(tmp_path / "run").status()["state"] == "interrupted"
+    assert (tmp_path / "run" / "result" / "phase.tif").exists(), "what there is so far"
+    assert_equal_runs(resume_run(tmp_path / "run"), uninterrupted, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        {"sampler": "all"},
+        {"sampler": "fixed"},
+        {"sampler": "epochs", "acceleration": False},
+        {"sampler": "uniform", "start": "linear", "loss": "amplitude"},
+        {"sampler": "stratified", "loss": "poisson", "step": 1.0},
+    ],
+    ids=str,
+)
+def test_every_sampler_goes_on(tmp_path: Path, solver: dict[str, Any]) -> None:
+    configuration = write_acquisition(
+        tmp_path, solver=solver, stop={"iterations": 16}, object={"model": "complex"}, prior={"name": "tv"}
+    )
+    whole = run(configuration, tmp_path / "whole")
+    run(configuration, tmp_path / "parts", stop_at(5))
+    run_again = resume_run(tmp_path / "parts", callbacks=[stop_at(11)])
+    assert run_again.stop_reason == "interrupted"
+    result = resume_run(tmp_path / "parts")
+    assert_equal_runs(result, whole, tmp_path / "parts")
+    np.testing.assert_array_equal(result.absorption, whole.absorption)
+
+
+def test_a_finished_run_goes_on_with_a_new_total(configuration: Path, uninterrupted: Result, tmp_path: Path) -> None:
+    shorter = write_acquisition(tmp_path / "short", **(SECTIONS | {"stop": {"iterations": 12}}))
+    run(shorter, tmp_path / "run")
+    part = resume_run(tmp_path / "run", iterations=ITERATIONS, callbacks=[stop_at(20)])
+    assert part.config["stop"]["iterations"] == ITERATIONS, "the folder knows of the new total"
+    assert_equal_runs(resume_run(tmp_path / "run"), uninterrupted, tmp_path / "run")
+    done = resume_run(tmp_path / "run")
+    assert len(done.history) == ITERATIONS
+    with pytest.raises(InvalidInputError, match=f"has {ITERATIONS} iterations already"):
+        resume_run(tmp_path / "run", iterations=5)
+    assert RunFolder.open(tmp_path / "run").config()["stop"]["iterations"] == ITERATIONS
+
+
+def test_without_a_checkpoint_it_starts_again(configuration: Path, uninterrupted: Result, tmp_path: Path) -> None:
+    run(configuration, tmp_path / "run", stop_at(7))
+    (tmp_path / "run" / "checkpoint.npz").unlink()
+    assert_equal_runs(resume_run(tmp_path / "run"), uninterrupted, tmp_path / "run")
+
+
+def test_other_frames_are_refused(tmp_path: Path) -> None:
+    configuration = write_acquisition(tmp_path, **SECTIONS)
+    run(configuration, tmp_path / "run", stop_at(3))
+    frames = np.load(tmp_path / "frames.npy")
+    frames[3, 4, 5] += 1e-3
+    np.save(tmp_path / "frames.npy", frames)
+    with pytest.raises(RunFolderError, match="the frames are not those that .*run was started with"):
+        resume_run(tmp_path / "run")
+    assert len(RunFolder.open(tmp_path / "run").history()) == 3, "nothing is lost by asking"
+    (tmp_path / "frames.npy").unlink()
+    with pytest.raises(InvalidInputError, match="no such file"):
+        resume_run(tmp_path / "run")
+
+
+def test_a_checkpoint_of_something_else_is_refused(configuration: Path, tmp_path: Path) -> None:
+    run(configuration, tmp_path / "run", stop_at(3))
+    folder = RunFolder.open(tmp_path / "run")
+    checkpoint = folder.read_checkpoint()
+    assert checkpoint is not None
+    state, done = checkpoint
+    del state.values["rng"]
+    folder.write_checkpoint(state, done)
+    with pytest.raises(RunFolderError, match=r"'rng' is missing.*delete it to start this run from the beginning"):
+        resume_run(tmp_path / "run")
+    assert len(folder.history()) == 3
+
+
+def test_a_failed_run_says_why(tmp_path: Path) -> None:
+    configuration = write_acquisition(tmp_path, solver={"step": 1e4, "sampler": "all"}, prior={"name": "none"})
+    with pytest.raises(DivergenceError):
+        run(configuration, tmp_path / "run")
+    status = RunFolder.open(tmp_path / "run").status()
+    assert status["state"] == "failed"
+    assert "diverged" in status["reason"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A full disk
+
+
+def full(*_: Any, **__: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def full_after(calls: int, original: Any) -> Any:
+    count = 0
+
+    def limited(*arguments: Any, **options: Any) -> Any:
+        nonlocal count
+        count += 1
+        return original(*arguments, **options) if count <= calls else full()
+
+    return limited
+
+
+@pytest.mark.parametrize("calls", [5, 12, 30])
+def test_a_full_disk_is_said_and_the_run_goes_on_later(
+    configuration: Path, uninterrupted: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_after(calls, os.fsync))
+        with pytest.raises(
+            RunFolderError, match=r"run: cannot be written \(No space left.*make room, then: fouriscope"
+        ):
+            run(configuration, tmp_path / "run", checkpoint_seconds=0)
+    assert_equal_runs(resume_run(tmp_path / "run"), uninterrupted, tmp_path / "run")
+
+
+def test_a_disk_that_is_full_for_the_result_alone(
+    configuration: Path, uninterrupted: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("fouriscope.plots.save_figure", full)
+        with pytest.raises(RunFolderError, match=r"No space left.*make room, then: fouriscope resume"):
+            run(configuration, tmp_path / "run")
+    assert_equal_runs(resume_run(tmp_path / "run"), uninterrupted, tmp_path / "run")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_disk_that_is_full_for_the_metrics(
+    configuration: Path, uninterrupted: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = RunFolder.create
+
+    def create(*arguments: Any) -> RunFolder:
+        folder = original(*arguments)
+        (folder.path / "metrics.jsonl").symlink_to("/dev/full")
+        return folder
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "create", create)
+        with pytest.raises(RunFolderError, match=r"No space left.*make room"):
+            run(configuration, tmp_path / "run")
+    (tmp_path / "run" / "metrics.jsonl").unlink()
+    assert_equal_runs(resume_run(tmp_path / "run"), uninterrupted, tmp_path / "run")
+
+
+def test_a_full_disk_at_the_start_leaves_no_run(
+    configuration: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunFolderError, match=r"cannot be written \(No space left"):
+        run(configuration, tmp_path / "run")
+    assert not list((tmp_path / "run").iterdir())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Signals
+
+CLI = [sys.executable, "-m", "fouriscope.cli.app"]
+# Runs the command line, and kills itself at the n-th call of a function, before the call.
+SUICIDE = """
+import importlib, os, signal, sys
+module, function, calls = sys.argv[1], sys.argv[2], int(sys.argv[3])
+owner = importlib.import_module(module)
+original = getattr(owner, function)
+def deadly(*arguments, **options):
+    global calls
+    calls -= 1
+    if not calls:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(*arguments, **options)
+setattr(owner, function, deadly)
+sys.argv = ["fouriscope", *sys.argv[4:]]
+from fouriscope.cli.app import main
+main()
+"""
+
+
+def wait_for_iterations(folder: Path, count: int, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while len(RunFolder(folder).history()) < count:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def assert_resumes_or_says_that_nothing_began(folder: Path, expected: Result) -> None:
+    try:
+        RunFolder.open(folder)
+    except RunFolderError as error:
+        assert "no such folder" in str(error) or "delete the folder and start again" in str(error)
+        return
+    assert_equal_runs(resume_run(folder), expected, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "function", "call"),
+    [
+        ("os", "fsync", 1),  # while the folder is being made
+        ("os", "replace", 2),
+        ("os", "replace", 3),  # all but config.toml
+        ("os", "fsync", 5),  # in the first checkpoint
+        ("os", "replace", 4),  # the first checkpoint is whole, but not yet under its name
+        ("os", "fsync", 40),
+        ("os", "replace", 25),
+        ("fouriscope.plots", "save_figure", 1),  # in the middle of the result
+    ],
+)
+def test_killed_at_a_chosen_moment(
+    configuration: Path, uninterrupted: Result, tmp_path: Path, module: str, function: str, call: int
+) -> None:
+    folder = tmp_path / "run"
+    command = ["reconstruct", str(configuration), "--out", str(folder), "--checkpoint-seconds", "0", "--quiet"]
+    killed = subprocess.run(
+        [sys.executable, "-c", SUICIDE, module, function, str(call), *command], check=False, timeout=120
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert_resumes_or_says_that_nothing_began(folder, uninterrupted)
+    assert (folder / "config.toml").exists() == (
+        (module, function, call)
+        not in [
+            ("os", "fsync", 1),
+            ("os", "replace", 2),
+            ("os", "replace", 3),
+        ]
+    )
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments(configuration: Path, uninterrupted: Result, tmp_path: Path) -> None:
+    """Killed again and again: each time it goes on from where it was."""
+    chance = random.Random(0)
+    folder = tmp_path / "run"
+    command = [*CLI, "reconstruct", str(configuration), "--out", str(folder), "--checkpoint-seconds", "0", "-q"]
+    done = 0
+    for least in (2, 9, 17):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            wait_for_iterations(folder, least + chance.randrange(4), process)
+            time.sleep(chance.uniform(0, 0.01))
+            process.kill()
+            process.communicate()
+        checkpoint = RunFolder.open(folder).read_checkpoint()
+        assert checkpoint is not None
+        assert checkpoint[1] >= done
+        done = checkpoint[1]
+        command = [*CLI, "resume", str(folder), "--checkpoint-seconds", "0", "-q"]
+    assert 10 <= done < ITERATIONS
+    assert_equal_runs(resume_run(folder), uninterrupted, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop(tmp_path: Path, number: signal.Signals) -> None:
+    configuration = write_acquisition(tmp_path / "data", **(SECTIONS | {"stop": {"iterations": 100_000}}))
+    folder = tmp_path / "run"
+    with subprocess.Popen(
+        [*CLI, "reconstruct", str(configuration), "--out", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        wait_for_iterations(folder, 3, process)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"interrupted; go on with: fouriscope resume {folder}" in out
+    assert err == ""
+    stopped = RunFolder.open(folder)
+    assert stopped.status()["state"] == "interrupted"
+    total = len(stopped.history()) + 5
+    whole = write_acquisition(tmp_path / "whole", **(SECTIONS | {"stop": {"iterations": total}}))
+    assert_equal_runs(resume_run(folder, iterations=total), run(whole, tmp_path / "whole" / "run"), folder)

@@ -1,0 +1,117 @@
+"""Starting points: what the linear deconvolution knows, and what it cannot know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import DataFidelity
+from fouriscope.forward import ForwardModel
+from fouriscope.solvers import bright_field_deconvolution, starting_point
+from tests.conftest import ABERRATED, LEDS, OPTICS
+from tests.solvers.problems import make_solver, noisy, phase_problem
+
+
+def band_limited(model: ForwardModel, seed: int, *, lowest: float, highest: float) -> NDArray[np.float64]:
+    """A random image with spatial frequencies in ``lowest`` … ``highest`` (NA) only, of standard deviation 1."""
+    rows, columns = model.object_shape
+    na_y, na_x = (
+        np.fft.fftfreq(size, pixel) * model.optics.wavelength
+        for size, pixel in zip((rows, columns), model.object_pixel, strict=True)
+    )
+    na = np.hypot(na_y[:, None], na_x[None, :])
+    white = np.fft.fft2(np.random.default_rng(seed).standard_normal(model.object_shape))
+    image = np.fft.ifft2(np.where((na > lowest) & (na < highest), white, 0)).real
+    return np.asarray(image / image.std())
+
+
+def correlation(one: NDArray[Any], other: NDArray[Any]) -> float:
+    return float(np.corrcoef(one.ravel(), other.ravel())[0, 1])
+
+
+@pytest.mark.parametrize("frame", [(32, 32), (24, 33), (31, 20)])
+@pytest.mark.parametrize("pupil", [None, ABERRATED])
+def test_recovers_a_weak_phase_from_bright_field_frames(frame: tuple[int, int], pupil: Any) -> None:
+    model = ForwardModel(OPTICS, LEDS, frame, pupil=pupil, dtype=np.float64)
+    truth = 0.02 * band_limited(model, 0, lowest=0.06, highest=0.18)
+    found = bright_field_deconvolution(noisy(model, truth, sigma=1e-4))
+    assert found.shape == model.x_shape
+    assert correlation(found, truth) > 0.97
+    assert np.std(found) == pytest.approx(np.std(truth), rel=0.1)
+
+
+@pytest.mark.parametrize("pupil", [None, ABERRATED])
+def test_recovers_phase_and_absorption_apart(pupil: Any) -> None:
+    model = ForwardModel(OPTICS, LEDS, (24, 33), object="complex", pupil=pupil, dtype=np.float64)
+    truth = np.stack([0.02 * band_limited(model, seed, lowest=0.06, highest=0.18) for seed in (0, 1)])
+    phase, absorption = bright_field_deconvolution(noisy(model, truth, sigma=1e-4))
+    assert correlation(phase, truth[0]) > 0.95
+    assert correlation(absorption, truth[1]) > 0.95
+    assert abs(correlation(phase, truth[1])) < 0.2
+    assert abs(correlation(absorption, truth[0])) < 0.2
+
+
+def test_stands_a_margin_and_other_brightness() -> None:
+    model = ForwardModel(OPTICS, LEDS, (32, 32), margin=4, dtype=np.float64)
+    truth = 0.02 * band_limited(model, 0, lowest=0.06, highest=0.18)
+    frames = 7.5 * model.intensity(truth)
+    found = bright_field_deconvolution(DataFidelity(model, frames))
+    window = model.geometry.object_window
+    assert correlation(found[window], truth[window]) > 0.85
+
+
+def test_left_out_frames_do_not_matter() -> None:
+    model = ForwardModel(OPTICS, LEDS, (32, 32), dtype=np.float64)
+    truth = 0.02 * band_limited(model, 0, lowest=0.06, highest=0.18)
+    frames = model.intensity(truth)
+    bright = np.flatnonzero(model.geometry.bright_field)
+    weights = np.ones(len(model))
+    weights[bright[::5]] = 0
+    frames[bright[::5]] = np.nan
+    found = bright_field_deconvolution(DataFidelity(model, frames, weights=weights))
+    assert correlation(found, truth) > 0.95
+
+
+def test_is_far_better_than_nothing_for_a_solver() -> None:
+    model = ForwardModel(OPTICS, LEDS, (32, 32), dtype=np.float64)
+    truth = 0.05 * band_limited(model, 0, lowest=0.06, highest=0.18)
+    fidelity = noisy(model, truth, sigma=1e-3)
+    flat, linear = (fidelity.value(starting_point(start, fidelity)) for start in ("flat", "linear"))  # type: ignore[arg-type]
+    assert linear < 0.1 * flat
+
+
+def test_without_bright_field_frames_it_is_flat() -> None:
+    fidelity = phase_problem()
+    dark = DataFidelity(fidelity.model, fidelity.frames, weights=(~fidelity.model.geometry.bright_field).astype(float))
+    np.testing.assert_array_equal(bright_field_deconvolution(dark), 0)
+
+
+def test_flat_is_zero() -> None:
+    fidelity = phase_problem(dtype=np.float32)
+    flat = starting_point("flat", fidelity)
+    assert flat.dtype == np.float32
+    assert flat.shape == fidelity.model.x_shape
+    assert not flat.any()
+
+
+def test_an_array_is_copied() -> None:
+    fidelity = phase_problem()
+    mine = np.random.default_rng(0).standard_normal(fidelity.model.x_shape)
+    start = starting_point(mine, fidelity)
+    np.testing.assert_array_equal(start, mine)
+    assert not np.shares_memory(start, mine)
+    np.testing.assert_array_equal(make_solver(fidelity, start=mine).x, mine)
+
+
+def test_wrong_starts_are_refused() -> None:
+    fidelity = phase_problem()
+    with pytest.raises(InvalidInputError, match=r"has shape \(72, 72\), got \(3, 3\)"):
+        starting_point(np.zeros((3, 3)), fidelity)
+    with pytest.raises(InvalidInputError, match="NaN or infinite"):
+        starting_point(np.full(fidelity.model.x_shape, np.nan), fidelity)
+    with pytest.raises(InvalidInputError, match="start must be 'flat', 'linear' or an array"):
+        starting_point("random", fidelity)  # type: ignore[arg-type]
