@@ -107,7 +107,6 @@ def reconstruct(
         prior_absorption=chosen_absorption,
         start=start if isinstance(start, np.ndarray) else None,
     )
-    data.check_frames()
     history = solver.solve(build_stop(config.stop), callbacks)
     return Result.of(
         solver.fidelity.model,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,18 @@ import numpy.typing as npt
 import pytest
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.priors import L1, TV, Box, CallablePrior, NoPrior, Prior, prior_from_spec
+from fouriscope.priors import (
+    L1,
+    NLM,
+    TV,
+    Box,
+    CallablePrior,
+    NoPrior,
+    Prior,
+    TorchDenoiser,
+    Wavelet,
+    prior_from_spec,
+)
 
 Image = npt.NDArray[np.floating[Any]]
 
@@ -21,6 +33,18 @@ def smooth(image: Image, sigma: float) -> Image:
     """A stand-in for somebody's denoiser: it averages with the neighbours along a row."""
     padded = np.pad(image, ((0, 0), (1, 1)), mode="edge")
     return image + 0.1 * sigma * ((padded[:, 2:] - image) - (image - padded[:, :-2]))
+
+
+def torch_blur(**options: Any) -> Prior:
+    """A stand-in for a trained network: it averages 3 × 3 pixels, and σ if it is told."""
+    import torch
+
+    class Blur(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any, sigma: Any = 0.0) -> Any:
+            blurred = torch.nn.functional.avg_pool2d(x[:, :1], 3, 1, 1, count_include_pad=False)
+            return x[:, :1] + (blurred - x[:, :1]) * torch.clamp(torch.as_tensor(sigma), 0.1, 1.0)
+
+    return TorchDenoiser(Blur(), **options)
 
 
 PRIORS: dict[str, Callable[[], Prior]] = {
@@ -32,7 +56,17 @@ PRIORS: dict[str, Callable[[], Prior]] = {
     "tv": lambda: TV(accuracy=1e-3),
     "tv anisotropic": lambda: TV(strength=2.0, isotropic=False, accuracy=1e-3),
     "callable": lambda: CallablePrior(smooth),
+    "nlm": NLM,
+    "wavelet": Wavelet,
+    "wavelet hard": lambda: Wavelet(0.5, wavelet="haar", mode="hard", levels=2),
 }
+if find_spec("torch"):
+    PRIORS |= {
+        "torch blind": torch_blur,
+        "torch blind, one level": lambda: torch_blur(trained_sigma=0.1),
+        "torch map": lambda: torch_blur(noise_input="map", trained_sigma=0.2),
+        "torch scalar": lambda: torch_blur(strength=2.0, noise_input="scalar", multiple_of=4),
+    }
 WITHOUT_DENOISING = {"none", "box", "non-negative", "l1", "l1 given strength"}
 
 
@@ -144,7 +178,7 @@ def test_refuses_an_impossible_sigma(prior: Prior, sigma: Any) -> None:
 
 
 @pytest.mark.parametrize("strength", [-0.1, math.nan, math.inf, "strong", True, None])
-@pytest.mark.parametrize("make", [L1, TV, lambda strength: CallablePrior(smooth, strength=strength)])
+@pytest.mark.parametrize("make", [L1, TV, NLM, Wavelet, lambda strength: CallablePrior(smooth, strength=strength)])
 def test_refuses_an_impossible_strength(make: Callable[..., Prior], strength: Any) -> None:
     with pytest.raises(InvalidInputError, match="strength λ"):
         make(strength=strength)
@@ -155,6 +189,10 @@ def test_spec_is_plain_and_rebuilds_the_prior(key: str, prior: Prior) -> None:
     assert spec == prior.spec()
     if isinstance(prior, CallablePrior):
         with pytest.raises(InvalidInputError, match="pass the function itself"):
+            prior_from_spec(spec)
+        return
+    if isinstance(prior, TorchDenoiser):
+        with pytest.raises(InvalidInputError, match="pass the module itself"):
             prior_from_spec(spec)
         return
     rebuilt = prior_from_spec(spec)

@@ -110,7 +110,7 @@ def test_a_missing_section_is_named() -> None:
     for section in ("frames", "microscope", "illumination"):
         incomplete = document()
         del incomplete[section]
-        with pytest.raises(InvalidInputError, match=f"^my.toml: {section} is missing$"):
+        with pytest.raises(InvalidInputError, match=rf"^my.toml: {section} is missing$"):
             parse_config(incomplete, where="my.toml")
 
 
@@ -121,7 +121,7 @@ def test_further_mistakes_are_counted_once_each() -> None:
 def test_a_number_where_a_section_belongs() -> None:
     wrong = document()
     wrong["solver"] = 5
-    with pytest.raises(InvalidInputError, match="solver: .*got 5"):
+    with pytest.raises(InvalidInputError, match=r"solver: .*got 5"):
         parse_config(wrong, where="my.toml")
 
 

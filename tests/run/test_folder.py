@@ -131,7 +131,7 @@ def test_metrics_can_be_read_while_a_run_writes_them(tmp_path: Path) -> None:
 
 def test_create_leaves_what_is_there_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
-    with pytest.raises(RunFolderError, match="exists and is not empty; choose another folder or delete it$"):
+    with pytest.raises(RunFolderError, match=r"exists and is not empty; choose another folder or delete it$"):
         new_folder(tmp_path)
     assert [child.name for child in tmp_path.iterdir()] == ["thesis.txt"]
     with pytest.raises(RunFolderError, match="exists and is not empty"):

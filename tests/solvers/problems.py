@@ -55,9 +55,8 @@ def dense_hessian(fidelity: DataFidelity, x: NDArray[Any], displacement: float =
     """∇²d(x), column by column, from central differences of the gradient."""
     hessian = np.empty((x.size, x.size))
     for column in range(x.size):
-        shift = np.zeros(x.size)
-        shift[column] = displacement
-        shift = shift.reshape(x.shape)
+        shift = np.zeros(x.shape)
+        shift.flat[column] = displacement
         difference = fidelity.gradient(x + shift).gradient - fidelity.gradient(x - shift).gradient
         hessian[:, column] = difference.ravel() / (2 * displacement)
     return hessian

@@ -16,6 +16,7 @@ from fouriscope.optics import LEDArray
 from fouriscope.priors import L1, TV, Box, NoPrior, Prior, as_prior
 from fouriscope.priors.from_callable import CallablePrior
 from fouriscope.solvers import History, Iterations, PnP, Record, Solver
+from fouriscope.solvers.safeguard import Safeguard
 from fouriscope.solvers.step_size import curvature
 from tests.conftest import LEDS, OPTICS
 from tests.solvers.problems import METHODS, dense_hessian, make_solver, noisy, phase_problem, shapes, tiny_problem
@@ -256,8 +257,11 @@ def test_each_image_of_a_complex_object_has_its_own_prior() -> None:
     sigmas: dict[str, list[float]] = {"phase": [], "absorption": []}
 
     def spy(name: str) -> CallablePrior:
-        strength = {"phase": 1e-4, "absorption": 4e-4}[name]
-        return CallablePrior(lambda image, sigma: sigmas[name].append(sigma) or image, strength=strength)
+        def denoiser(image: NDArray[Any], sigma: float) -> NDArray[Any]:
+            sigmas[name].append(sigma)
+            return image
+
+        return CallablePrior(denoiser, strength={"phase": 1e-4, "absorption": 4e-4}[name])
 
     everything = AllLEDs(np.arange(len(fidelity)))
     solver = PnP(fidelity, everything, [spy("phase"), spy("absorption")], step=2.0)
@@ -308,6 +312,43 @@ def test_an_automatic_run_recovers_from_a_step_fifty_times_too_long(method: str)
     assert all(finite)
     seen = solver.sampler.population
     assert fidelity.value(solver.x, seen) < 0.5 * fidelity.value(zeros(fidelity), seen)
+
+
+def test_what_was_seen_of_the_curvature_is_part_of_the_state(fidelity: DataFidelity) -> None:
+    """A step that the next iteration would shorten is also shortened by a run that starts from the state."""
+    straight, resumed = make_solver(fidelity), make_solver(fidelity)
+    straight.solve(Iterations(4))
+    suitable = straight.step_size
+    straight.step_size *= 50
+    resumed.load_state(straight.state())
+    resumed.history = History(list(straight.history))
+    straight.solve(Iterations(5))
+    resumed.solve(Iterations(5))
+    assert straight.step_size < 2 * suitable
+    assert resumed.step_size == straight.step_size
+    np.testing.assert_array_equal(resumed.x, straight.x)
+
+
+def test_the_safeguard_compares_like_with_like() -> None:
+    """After bright-field frames that fit, dark-field frames of noise look bad; on their own they are as always."""
+    model = ForwardModel(OPTICS, LEDS, (24, 24), dtype=np.float64)
+    bright = model.geometry.bright_field
+    fitted = shapes(model.object_shape, 0.3)
+    frames = model.intensity(fitted)
+    frames += np.random.default_rng(0).normal(0, np.where(bright, 1e-3, 5e-2)[:, None, None], frames.shape)
+    fidelity = DataFidelity(model, frames)
+    batches = [Minibatch(leds, np.ones(len(leds)), len(leds)) for leds in map(np.flatnonzero, (bright, ~bright))]
+    safeguard = Safeguard(fidelity)
+
+    def accepts(x: NDArray[Any], batch: Minibatch) -> bool:
+        return safeguard.accepts(*fidelity.gradient(x, batch), x, batch)
+
+    assert all(accepts(fitted, batches[0]) for _ in range(5))
+    assert safeguard.best < 0.01
+    assert all(accepts(fitted, batches[1]) for _ in range(20))
+    assert safeguard.trend / safeguard.empty_trend > 0.5, "the trend alone would have raised an alarm"
+    assert not accepts(8 * fitted, batches[0])
+    np.testing.assert_array_equal(safeguard.retreat(), fitted)
 
 
 @pytest.mark.parametrize("method", ["FISTA, all", "SGD, stratified"])

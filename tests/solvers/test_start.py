@@ -80,7 +80,7 @@ def test_is_far_better_than_nothing_for_a_solver() -> None:
     model = ForwardModel(OPTICS, LEDS, (32, 32), dtype=np.float64)
     truth = 0.05 * band_limited(model, 0, lowest=0.06, highest=0.18)
     fidelity = noisy(model, truth, sigma=1e-3)
-    flat, linear = (fidelity.value(starting_point(start, fidelity)) for start in ("flat", "linear"))  # type: ignore[arg-type]
+    flat, linear = (fidelity.value(starting_point(start, fidelity)) for start in ("flat", "linear"))
     assert linear < 0.1 * flat
 
 

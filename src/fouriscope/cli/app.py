@@ -129,6 +129,42 @@ def info(config: Annotated[Path, typer.Argument(help="The configuration, a TOML 
     show_info(config, console=_console(False))
 
 
+@app.command()
+def denoise(
+    image: Annotated[Path, typer.Argument(help="A grey image: TIFF, PNG or .npy.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="TIFF and .npy are written in float; a PNG in the 8 or 16 bits of the image."),
+    ],
+    sigma: Annotated[
+        float,
+        typer.Option(
+            help="Noise level in units of the image as stored: of 0…255 for an 8-bit PNG. "
+            "For a prior with an objective (box, l1, tv) its square is the weight."
+        ),
+    ],
+    prior: Annotated[str, typer.Option(help="One of those that `fouriscope priors` lists.")] = "tv",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="A parameter of the prior as key=value, value as in TOML; can be repeated."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Denoise one image with a prior."""
+    from fouriscope.cli.denoise import run_denoise
+
+    run_denoise(image, out, prior=prior, sigma=sigma, options=option or [], force=force, console=_console(quiet))
+
+
+@app.command()
+def priors() -> None:
+    """List the priors: what each is, and whether it can be used here."""
+    from fouriscope.cli.priors import show_priors
+
+    show_priors(console=_console(False))
+
+
 def _console(quiet: bool) -> Console:
     return Console(quiet=quiet, highlight=False, emoji=False, soft_wrap=True)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from fouriscope.optics.directions import Directions
 from fouriscope.optics.geometry import Geometry, SupportBox, automatic_object_shape
-from fouriscope.optics.illumination import Directions, GlassSlide, Illumination, LEDArray
+from fouriscope.optics.illumination import GlassSlide, Illumination, LEDArray
 from fouriscope.optics.objective import Optics
 from fouriscope.optics.pupil import Pupil
 from fouriscope.optics.report import OpticsReport, report_geometry
-from fouriscope.optics.zernike import noll_to_nm, zernike
+from fouriscope.optics.zernike_polynomials import noll_to_nm, zernike
 
 __all__ = [
     "Directions",

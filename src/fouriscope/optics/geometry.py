@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.optics.illumination import Illumination, require_point
+from fouriscope.optics._points import require_point
+from fouriscope.optics.illumination import Illumination
 from fouriscope.optics.objective import Optics
 
 # The disc is tested in cycles per metre and the box is computed in bins; this is more than their rounding can differ.

@@ -1,4 +1,4 @@
-"""Where the light comes from: LED arrays, or directions given as numerical apertures.
+"""Where the light comes from: LED arrays, or anything else that knows its directions.
 
 Every illumination answers one question: under which direction does each LED shine on the patch that is imaged?
 The answer is (na_y, na_x) = the sine of the angle in air, along each axis. An LED at +x has +na_x.
@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.optics._points import FloatArray, read_only_pairs, require_point, select, sines
 from fouriscope.optics.objective import require_finite, require_positive
-
-FloatArray = NDArray[np.float64]
 
 
 class Illumination(Protocol):
@@ -82,7 +81,7 @@ class LEDArray:
     slide: GlassSlide | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "positions", _read_only_pairs("LED positions", "(y, x) in metres", self.positions))
+        object.__setattr__(self, "positions", read_only_pairs("LED positions", "(y, x) in metres", self.positions))
         object.__setattr__(self, "height", require_positive("height", self.height))
         object.__setattr__(self, "rotation", require_finite("rotation", self.rotation))
         object.__setattr__(self, "offset", require_point("offset", self.offset))
@@ -185,113 +184,20 @@ class LEDArray:
         rotated = np.stack([x * sin + y * cos, x * cos - y * sin], axis=1)
         lateral = rotated + np.asarray(self.offset) - np.asarray(require_point("patch_center", patch_center))
         if self.slide is None:
-            return _sines(lateral, self.height)
+            return sines(lateral, self.height)
         distance = np.hypot(lateral[:, 0], lateral[:, 1])
         tangent = _tangent_through_slide(distance, self.height, self.slide)
         # The plane of incidence holds the ray, so refraction changes its slope but not its azimuth.
         azimuth = np.divide(lateral, distance[:, None], out=np.zeros_like(lateral), where=distance[:, None] > 0)
-        return _sines(azimuth * tangent[:, None], 1.0)
+        return sines(azimuth * tangent[:, None], 1.0)
 
     def subset(self, indices: ArrayLike) -> LEDArray:
         """The same array with only the LEDs of ``indices`` (integers, or a boolean mask), in that order."""
-        return replace(self, positions=_select(self.positions, indices))
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class Directions:
-    """Illumination directions that are known as such, from a calibration or a goniometer.
-
-    Parameters
-    ----------
-    na
-        (N, 2) array of (na_y, na_x) on the optical axis; |na| < 1.
-    height
-        Distance of the sources in metres, if patches off the axis shall be imaged: from there each source is seen at
-        another angle. Without it only the patch on the axis has known directions.
-
-    Examples
-    --------
-    >>> Directions([(0.0, 0.6)], height=40e-3).directions(patch_center=(0.0, 30e-3)).round(12).tolist()
-    [[0.0, 0.0]]
-    """
-
-    na: FloatArray
-    height: float | None = None
-
-    def __init__(self, na: ArrayLike, height: float | None = None) -> None:
-        pairs = _read_only_pairs("directions", "(na_y, na_x)", na)
-        sizes = np.hypot(pairs[:, 0], pairs[:, 1])
-        if sizes.max() >= 1:
-            worst = int(sizes.argmax())
-            raise InvalidInputError(
-                f"directions must have |na| < 1 in air, got {sizes[worst]:.4g} for LED {worst}; "
-                "give sines of angles, not angles or positions."
-            )
-        object.__setattr__(self, "na", pairs)
-        object.__setattr__(self, "height", None if height is None else require_positive("height", height))
-
-    def __len__(self) -> int:
-        return len(self.na)
-
-    def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
-        """(N, 2) array of (na_y, na_x) at the patch centred ``patch_center`` = (y, x) metres from the optical axis."""
-        center = require_point("patch_center", patch_center)
-        if center == (0.0, 0.0):
-            return self.na.copy()
-        if self.height is None:
-            raise InvalidInputError(
-                f"directions are known on the optical axis only, but patch_center is {center} m; "
-                "give Directions(na, height=…) or an LEDArray, or use patch_center=(0, 0)."
-            )
-        cosine = np.sqrt(1 - np.sum(self.na**2, axis=1, keepdims=True))
-        return _sines(self.height * self.na / cosine - np.asarray(center), self.height)
-
-    def subset(self, indices: ArrayLike) -> Directions:
-        """Only the directions of ``indices`` (integers, or a boolean mask), in that order."""
-        return Directions(_select(self.na, indices), self.height)
-
-
-def require_point(name: str, point: Sequence[float]) -> tuple[float, float]:
-    """Return ``point`` as two floats (y, x), or say that argument ``name`` is something else."""
-    try:
-        y, x = (float(value) for value in point)
-    except (TypeError, ValueError):
-        y = x = math.nan
-    if not (math.isfinite(y) and math.isfinite(x)):
-        raise InvalidInputError(f"{name} must be two finite numbers (y, x) in metres, got {point!r}.")
-    return y, x
-
-
-def _read_only_pairs(name: str, meaning: str, values: ArrayLike) -> FloatArray:
-    pairs = np.array(values, dtype=np.float64)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
-        raise InvalidInputError(f"{name} must be an (N, 2) array of {meaning} with N ≥ 1, got shape {pairs.shape}.")
-    finite = np.isfinite(pairs).all(axis=1)
-    if not finite.all():
-        raise InvalidInputError(f"{name} must be finite, got {pairs[~finite][0].tolist()} for LED {finite.argmin()}.")
-    pairs.setflags(write=False)
-    return pairs
+        return replace(self, positions=select(self.positions, indices))
 
 
 def _row_major(y: FloatArray, x: FloatArray) -> FloatArray:
     return np.stack(np.meshgrid(y, x, indexing="ij"), axis=-1).reshape(-1, 2)
-
-
-def _select(pairs: FloatArray, indices: ArrayLike) -> FloatArray:
-    chosen = np.asarray(indices)
-    if chosen.ndim != 1 or not (chosen.dtype == np.bool_ or np.issubdtype(chosen.dtype, np.integer)):
-        raise InvalidInputError(f"indices must be a sequence of integers or a boolean mask, got {indices!r}.")
-    try:
-        picked: FloatArray = pairs[chosen]
-    except IndexError:
-        raise InvalidInputError(f"indices must choose among {len(pairs)} LEDs, got {indices!r}.") from None
-    return picked
-
-
-def _sines(lateral: FloatArray, height: float) -> FloatArray:
-    """sin θ along each axis of rays that cover ``lateral`` (y, x) on their way of ``height``."""
-    sines: FloatArray = lateral / np.sqrt(np.sum(lateral**2, axis=1, keepdims=True) + height**2)
-    return sines
 
 
 def _tangent_through_slide(distance: FloatArray, height: float, slide: GlassSlide) -> FloatArray:

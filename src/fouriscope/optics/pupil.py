@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics.objective import Optics, require_finite
-from fouriscope.optics.zernike import noll_to_nm, zernike
+from fouriscope.optics.zernike_polynomials import noll_to_nm, zernike
 
 ComplexArray = NDArray[np.complex128]
 

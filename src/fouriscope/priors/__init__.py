@@ -4,21 +4,38 @@ from __future__ import annotations
 
 from fouriscope.priors.base import Prior
 from fouriscope.priors.box import Box
+from fouriscope.priors.deepinv_named import DeepinvDenoiser
 from fouriscope.priors.from_callable import CallablePrior
 from fouriscope.priors.l1 import L1
+from fouriscope.priors.nlm import NLM
 from fouriscope.priors.none import NoPrior
-from fouriscope.priors.registry import PriorLike, as_prior, available_priors, prior_from_spec
+from fouriscope.priors.registry import (
+    PriorInfo,
+    PriorLike,
+    as_prior,
+    available_priors,
+    installed_priors,
+    prior_from_spec,
+)
+from fouriscope.priors.torch_module import TorchDenoiser
 from fouriscope.priors.tv import TV
+from fouriscope.priors.wavelet import Wavelet
 
 __all__ = [
     "L1",
+    "NLM",
     "TV",
     "Box",
     "CallablePrior",
+    "DeepinvDenoiser",
     "NoPrior",
     "Prior",
+    "PriorInfo",
     "PriorLike",
+    "TorchDenoiser",
+    "Wavelet",
     "as_prior",
     "available_priors",
+    "installed_priors",
     "prior_from_spec",
 ]

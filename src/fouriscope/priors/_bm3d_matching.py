@@ -20,12 +20,20 @@ Array = npt.NDArray[Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 NOTHING = np.int64(2**63 - 1)
+Index = np.uintp
+MARGIN = 16
+"""Numbers to spare behind the last one, for loops in steps of whole vector registers."""
 CODE_BITS = 32
+CODE_MASK = 2**32 - 1
 
 
 def compiled(function: Function) -> Function:
-    """Compile at the first call and keep the machine code on disk; the kernels meet finite numbers only."""
-    fast: Function = njit(cache=True, nogil=True, fastmath=True)(function)
+    """Compile at the first call and keep the machine code on disk; the kernels meet finite numbers only.
+
+    Python's negative indices count from the end, and a loop that might meet one is not vectorised: hence the unsigned
+    ``Index`` in inner loops (which must not be mixed with signed numbers: their sum would be a float).
+    """
+    fast: Function = njit(cache=True, nogil=True, fastmath=True, error_model="numpy")(function)
     return fast
 
 
@@ -44,23 +52,25 @@ def to_planes(image: Array, step: int, width: int, planes: Array) -> None:
 @compiled
 def _add_four(planes: Array, a: int, b0: int, b1: int, b2: int, b3: int, width: int, n: int, total: Array) -> None:
     """Add the squared differences of one row of pixels to the cells, at a step of four (a whole number of cells)."""
-    a1, a2, a3 = a + width, a + 2 * width, a + 3 * width
-    for c in range(n):
-        d0 = planes[a + c] - planes[b0 + c]
-        d1 = planes[a1 + c] - planes[b1 + c]
-        d2 = planes[a2 + c] - planes[b2 + c]
-        d3 = planes[a3 + c] - planes[b3 + c]
+    a0, a1, a2, a3 = Index(a), Index(a + width), Index(a + 2 * width), Index(a + 3 * width)
+    e0, e1, e2, e3 = Index(b0), Index(b1), Index(b2), Index(b3)
+    for c in range(Index(n)):
+        d0 = planes[a0 + c] - planes[e0 + c]
+        d1 = planes[a1 + c] - planes[e1 + c]
+        d2 = planes[a2 + c] - planes[e2 + c]
+        d3 = planes[a3 + c] - planes[e3 + c]
         total[c] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
 
 
 @compiled
 def _add_three(planes: Array, a: int, b0: int, b1: int, b2: int, width: int, n: int, total: Array, part: Array) -> None:
     """The same at a step of three, with the sums over the first two phases, by which a block of eight ends."""
-    a1, a2 = a + width, a + 2 * width
-    for c in range(n):
-        d0 = planes[a + c] - planes[b0 + c]
-        d1 = planes[a1 + c] - planes[b1 + c]
-        d2 = planes[a2 + c] - planes[b2 + c]
+    a0, a1, a2 = Index(a), Index(a + width), Index(a + 2 * width)
+    e0, e1, e2 = Index(b0), Index(b1), Index(b2)
+    for c in range(Index(n)):
+        d0 = planes[a0 + c] - planes[e0 + c]
+        d1 = planes[a1 + c] - planes[e1 + c]
+        d2 = planes[a2 + c] - planes[e2 + c]
         first = d0 * d0 + d1 * d1
         part[c] += first
         total[c] += first + d2 * d2
@@ -68,8 +78,9 @@ def _add_three(planes: Array, a: int, b0: int, b1: int, b2: int, width: int, n: 
 
 @compiled
 def _add_phase(planes: Array, a: int, b: int, n: int, total: Array) -> None:
-    for c in range(n):
-        d = planes[a + c] - planes[b + c]
+    a0, b0 = Index(a), Index(b)
+    for c in range(Index(n)):
+        d = planes[a0 + c] - planes[b0 + c]
         total[c] += d * d
 
 
@@ -115,30 +126,62 @@ def _add_row(
 @compiled
 def _sum_across(total: Array, part: Array, whole: int, rest: int, n: int, row: Array) -> None:
     """Sum the cells that a block spans along a row of cells."""
+    one, two = Index(1), Index(2)
     if whole == 2 and rest == 0:
-        for c in range(n):
-            row[c] = total[c] + total[c + 1]
+        for c in range(Index(n)):
+            row[c] = total[c] + total[c + one]
     elif whole == 2:
-        for c in range(n):
-            row[c] = total[c] + total[c + 1] + part[c + 2]
+        for c in range(Index(n)):
+            row[c] = total[c] + total[c + one] + part[c + two]
     else:
         row[:n] = 0
         for k in range(whole):
-            for c in range(n):
-                row[c] += total[c + k]
+            shift = Index(k)
+            for c in range(Index(n)):
+                row[c] += total[c + shift]
         if rest > 0:
-            for c in range(n):
-                row[c] += part[c + whole]
+            shift = Index(whole)
+            for c in range(Index(n)):
+                row[c] += part[c + shift]
+
+
+@compiled
+def _sum_down(sums: Array, cut_sums: Array, r: int, whole: int, rest: int, n: int, distance: Array) -> None:
+    """Sum the rows of cells that a block spans."""
+    top = sums[r]
+    for c in range(n):
+        distance[c] = top[c]
+    for k in range(1, whole):
+        row = sums[r + k]
+        for c in range(n):
+            distance[c] += row[c]
+    if rest > 0:
+        row = cut_sums[r + whole]
+        for c in range(n):
+            distance[c] += row[c]
 
 
 @compiled
 def _insert(keys: Array, start: int, count: int, key: int) -> None:
-    """Put ``key`` in its place among ``count`` ascending keys; the largest falls out."""
-    j = start + count - 1
-    while j > start and keys[j - 1] > key:
-        keys[j] = keys[j - 1]
-        j -= 1
-    keys[j] = key
+    """Put ``key`` in its place among ``count`` descending keys, of which the largest falls out.
+
+    Without a branch, and reading ahead of what it writes: a few vector instructions, where a search for the place would
+    mispredict. The entry behind the last one is smaller than any key.
+    """
+    here, ahead = Index(start), Index(start + 1)
+    for i in range(Index(count)):
+        keys[here + i] = max(keys[ahead + i], min(keys[here + i], key))
+
+
+@compiled
+def _find_below(values: Array, bounds: Array, start: int, n: int, found: Array) -> int:
+    """List the i with values[i] < bounds[start + i], without a branch; return how many."""
+    count = 0
+    offset = Index(start)
+    for i in range(Index(n)):
+        found[count] = i
+        count += values[i] < bounds[offset + i]
+    return count
 
 
 @compiled
@@ -164,18 +207,22 @@ def match_strip(
     whole, rest = block // step, block % step
     height = last - first
     spare = 1 if rest > 0 else 0
-    total = np.zeros(width, np.float32)
-    part = np.zeros(width, np.float32)
-    sums = np.zeros((height + whole + 1, references), np.float32)
-    cut_sums = np.zeros((height + whole + 1, references), np.float32)
-    distance = np.zeros(references, np.float32)
+    total = np.zeros(width + MARGIN, np.float32)
+    part = np.zeros(width + MARGIN, np.float32)
+    sums = np.zeros((height + whole + 1, references + MARGIN), np.float32)
+    cut_sums = np.zeros((height + whole + 1, references + MARGIN), np.float32)
+    distance = np.zeros(references + MARGIN, np.float32)
     bits = distance.view(np.int32)
-    keys = np.full(height * references * group, NOTHING, np.int64)
-    worst = np.full((height, references), np.float32(limit), np.float32)
+    bound_distance = np.zeros(1, np.float32)
+    bound_bits = bound_distance.view(np.int32)
+    found = np.zeros(references + 1, np.int64)
+    # A key is a distance and the number of a displacement: comparing keys compares both. The reference itself has none.
+    room = group + 1
+    keys = np.full(height * references * room, NOTHING, np.int64)
+    worst = np.full(height * references, np.float32(limit) if group > 1 else np.float32(0), np.float32)
     for i in range(height * references):
-        keys[i * group] = -1
-        if group == 1:
-            worst[i // references, i % references] = 0
+        keys[i * room + group - 1] = -1
+        keys[i * room + group] = -1
 
     for code in range(displacements.shape[0]):
         dy, dx = displacements[code, 0], displacements[code, 1]
@@ -187,30 +234,43 @@ def match_strip(
         n = c1 - c0
         if r1 <= r0 or n <= 0:
             continue
-        cells = n + whole - 1 + spare
+        # Whole vector registers: what is computed beyond the last block is read by nobody.
+        wide = (n + 7) // 8 * 8
+        cells = (n + whole + spare + 6) // 8 * 8
         for band in range(r0, r1 + whole - 1 + spare):
             total[:cells] = 0
             part[:cells] = 0
-            here = sums[band - r0]
-            for i in range(step):
-                if rest > 0 and i == rest:
-                    _sum_across(total, part, whole, rest, n, cut_sums[band - r0])
-                    if band == r1 + whole - 1:
-                        break
+            for i in range(rest):
                 _add_row(planes, band * step + i, dy, dx, c0, cells, step, rest, width, total, part)
-            else:
-                _sum_across(total, part, whole, rest, n, here)
+            if rest > 0:
+                _sum_across(total, part, whole, rest, wide, cut_sums[band - r0])
+            if band < r1 + whole - 1:
+                for i in range(rest, step):
+                    _add_row(planes, band * step + i, dy, dx, c0, cells, step, rest, width, total, part)
+                _sum_across(total, part, whole, rest, wide, sums[band - r0])
             r = band - whole + 1 - spare
             if r < r0:
                 continue
-            _sum_down(sums, cut_sums, r - r0, whole, rest, n, distance)
-            worst_here = worst[r - first]
-            offset = ((r - first) * references + c0) * group
-            for c in range(n):
-                if distance[c] < worst_here[c0 + c]:
-                    place = offset + c * group
-                    _insert(keys, place, group, (np.int64(bits[c]) << CODE_BITS) | code)
-                    bound = keys[place + group - 1]
-                    if bound != NOTHING:
-                        bits_of_bound[0] = np.int32(bound >> CODE_BITS)
-                        worst_here[c0 + c] = bound_as_float[0]
+            _sum_down(sums, cut_sums, r - r0, whole, rest, wide, distance)
+            corner = (r - first) * references + c0
+            for hit in range(_find_below(distance, worst, corner, n, found)):
+                c = found[hit]
+                start = (corner + c) * room
+                _insert(keys, start, group, (np.int64(bits[c]) << CODE_BITS) | code)
+                if keys[start] != NOTHING:
+                    bound_bits[0] = np.int32(keys[start] >> CODE_BITS)
+                    worst[corner + c] = bound_distance[0]
+
+    for r in range(height):
+        for c in range(references):
+            end = (r * references + c) * room + group - 1
+            count = 1
+            while 2 * count <= group and keys[end - 2 * count + 1] != NOTHING:
+                count *= 2
+            here = matches[first + r, c]
+            here[:] = -1
+            here[0] = ((first + r) * columns + c) * step
+            for k in range(1, count):
+                code = keys[end - k] & CODE_MASK
+                y, x = (first + r) * step + displacements[code, 0], c * step + displacements[code, 1]
+                here[k] = y * columns + x

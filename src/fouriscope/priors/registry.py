@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -19,6 +20,14 @@ _CLASSES: dict[str, tuple[str, str]] = {
     "box": ("fouriscope.priors.box", "Box"),
     "l1": ("fouriscope.priors.l1", "L1"),
     "tv": ("fouriscope.priors.tv", "TV"),
+    "nlm": ("fouriscope.priors.nlm", "NLM"),
+    "wavelet": ("fouriscope.priors.wavelet", "Wavelet"),
+    "deepinv": ("fouriscope.priors.deepinv_named", "DeepinvDenoiser"),
+}
+# These wrap an object of the user's: a description names them, but only Python can make them.
+_FROM_PYTHON: dict[str, tuple[str, str]] = {
+    "callable": ("fouriscope.priors.from_callable", "CallablePrior"),
+    "torch": ("fouriscope.priors.torch_module", "TorchDenoiser"),
 }
 
 PriorLike = Prior | Callable[[Image, float], Any] | str | Mapping[str, SpecValue] | None
@@ -31,6 +40,41 @@ def available_priors() -> tuple[str, ...]:
     True
     """
     return tuple(_CLASSES)
+
+
+@dataclass(frozen=True)
+class PriorInfo:
+    """What :func:`installed_priors` says about one prior.
+
+    ``missing`` is the reason why it cannot be used here, None if it can; ``from_python`` says that it wraps an object
+    of the user's and cannot be asked for by name.
+    """
+
+    name: str
+    description: str
+    has_objective: bool
+    missing: str | None
+    from_python: bool
+
+
+def installed_priors() -> tuple[PriorInfo, ...]:
+    """Return every prior with what it is and whether it can be used, which imports what those need that need much.
+
+    >>> [info.missing for info in installed_priors() if info.name == "tv"]
+    [None]
+    """
+    return tuple(_info(name) for name in (*_CLASSES, *_FROM_PYTHON))
+
+
+def _info(name: str) -> PriorInfo:
+    cls = _class_named(name)
+    missing: str | None = None
+    try:
+        getattr(cls, "check_installed", lambda: None)()
+    except InvalidInputError as error:
+        missing = str(error)
+    description = (inspect.getdoc(cls) or "").partition("\n")[0].replace("``", "")
+    return PriorInfo(name, description, cls.has_objective, missing, name in _FROM_PYTHON)
 
 
 def prior_from_spec(spec: Mapping[str, SpecValue]) -> Prior:
@@ -81,12 +125,10 @@ def as_prior(prior: PriorLike) -> Prior:
 
 def _class_named(name: object) -> type[Prior]:
     key = name.strip().lower() if isinstance(name, str) else ""
-    if key == "callable":
-        return CallablePrior
-    if key not in _CLASSES:
+    if key not in _CLASSES and key not in _FROM_PYTHON:
         close = difflib.get_close_matches(key, _CLASSES, n=2, cutoff=0.5)
         hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         raise InvalidInputError(f"unknown prior {name!r}; {hint}available: {', '.join(_CLASSES)}")
-    module, class_name = _CLASSES[key]
+    module, class_name = _CLASSES.get(key) or _FROM_PYTHON[key]
     cls: type[Prior] = getattr(import_module(module), class_name)
     return cls

@@ -153,6 +153,7 @@ def build_solver(
     model = build_model(acquisition, config)
     settings = config.solver
     fidelity = DataFidelity.of(acquisition, model, loss=settings.loss)
+    acquisition.check_frames()  # now that weights and mask are known to have the right shapes
     population = np.flatnonzero(fidelity.weights > 0)
     batch = min(settings.batch, len(population))
     sampler = make_sampler(

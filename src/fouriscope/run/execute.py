@@ -46,7 +46,6 @@ def start_run(
     RunFolder(folder).check_free()
     acquisition = build_acquisition(config, base)
     solver = build_solver(acquisition, config)  # before the folder exists: bad input must leave nothing behind
-    acquisition.check_frames()
     build_stop(config.stop)
     run = RunFolder.create(folder, resolved(config, base), provenance(acquisition))
     return _solve(run, solver, config, callbacks, checkpoint_seconds)

@@ -1,0 +1,177 @@
+"""`fouriscope denoise`: one prior on one image, to see what it does before it goes into a solver."""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import time
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.markup import escape
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.priors import Prior, prior_from_spec
+from fouriscope.priors.base import check_image, check_sigma
+from fouriscope.run.files import atomic_write
+
+FORMATS = (".tif", ".tiff", ".png", ".npy")
+
+
+def run_denoise(
+    image: Path,
+    out: Path,
+    *,
+    prior: str,
+    sigma: float,
+    options: Sequence[str],
+    force: bool,
+    console: Console,
+) -> None:
+    """Read ``image``, denoise it at σ and write ``out``; whatever can be refused is refused before the work."""
+    for path in (image, out):
+        if path.suffix.lower() not in FORMATS:
+            raise InvalidInputError(f"{path}: expected a file that ends in {', '.join(FORMATS)}")
+    if out.exists() and not force:
+        raise InvalidInputError(f"{out} exists; choose another name, or replace it with --force")
+    if not out.parent.is_dir():
+        raise InvalidInputError(f"{out}: there is no folder {out.parent}; make it first")
+    sigma = check_sigma(sigma)
+    denoiser = _build(prior, options)
+    stored = read_image(image)
+    if out.suffix.lower() == ".png" and stored.dtype not in (np.uint8, np.uint16):
+        raise InvalidInputError(
+            f"{out}: a PNG holds 8 or 16 bits, {image.name} holds {stored.dtype}; write .tif or .npy instead"
+        )
+    started = time.perf_counter()
+    denoised = denoiser.denoise(_as_float(stored), sigma)
+    seconds = time.perf_counter() - started
+    write_image(out, denoised, stored.dtype)
+    rows, columns = stored.shape
+    console.print(
+        f"{escape(str(out))}: {rows} × {columns} pixels, {denoiser.name} at sigma = {sigma:g}, {seconds:.2f} s"
+    )
+
+
+def parse_options(options: Sequence[str]) -> dict[str, Any]:
+    """``["levels=3", "mode=hard"]`` → ``{"levels": 3, "mode": "hard"}``: TOML values, or words as they stand.
+
+    >>> parse_options(["levels=3", "mode=hard", "isotropic=true"])
+    {'levels': 3, 'mode': 'hard', 'isotropic': True}
+    """
+    parsed: dict[str, Any] = {}
+    for option in options:
+        key, equals, text = option.partition("=")
+        key = key.strip()
+        if not equals or not re.fullmatch(r"[A-Za-z_]\w*", key) or key == "name":
+            raise InvalidInputError(f"--option expects key=value, such as --option patch_size=7, got {option!r}")
+        if key in parsed:
+            raise InvalidInputError(f"--option {key} was given twice")
+        try:
+            (parsed[key],) = tomllib.loads(f"value = {text}").values()
+        except ValueError:  # not TOML, or more than one value: a word that nobody wants to quote twice for the shell
+            parsed[key] = text.strip()
+    return parsed
+
+
+def _build(name: str, options: Sequence[str]) -> Prior:
+    parameters = parse_options(options)
+    try:
+        return prior_from_spec({**parameters, "name": name})
+    except TypeError as error:  # a parameter of the wrong kind, such as accuracy="high"
+        raise InvalidInputError(f"the prior {name!r} cannot be made with {parameters}: {error}") from error
+
+
+def read_image(path: Path) -> NDArray[Any]:
+    """A grey image as it is stored: real, finite, two-dimensional."""
+    if not path.is_file():
+        raise InvalidInputError(f"{path}: no such image")
+    image = _READERS[path.suffix.lower()](path)
+    if image.ndim == 3 and image.shape[-1] in (2, 3, 4):
+        raise InvalidInputError(f"{path}: expected a grey image, got colour, shape {image.shape}; convert it first")
+    if image.dtype.kind == "b":
+        raise InvalidInputError(f"{path}: expected grey values, got true and false")
+    if image.dtype.kind in "ui":
+        image = image.astype(image.dtype.newbyteorder("="))
+    elif image.dtype.kind == "f":
+        image = image.astype(np.float32 if image.dtype.itemsize <= 4 else np.float64)
+    try:
+        check_image(_as_float(image) if image.dtype.kind in "uif" else image)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from error
+    return image
+
+
+def _as_float(image: NDArray[Any]) -> NDArray[Any]:
+    """Up to 16 bits fit into single precision; larger whole numbers need double."""
+    if image.dtype.kind == "f":
+        return image
+    return image.astype(np.float32 if image.dtype.itemsize <= 2 else np.float64)
+
+
+def _read_npy(path: Path) -> NDArray[Any]:
+    try:
+        image = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise _unreadable(path, "a .npy array", error) from error
+    if not isinstance(image, np.ndarray):
+        raise InvalidInputError(f"{path}: expected one array, got an archive of several; save one with np.save")
+    return image
+
+
+def _read_tiff(path: Path) -> NDArray[Any]:
+    import tifffile
+
+    try:
+        return np.asarray(tifffile.imread(path))
+    except (tifffile.TiffFileError, ValueError, OSError, struct.error, IndexError, KeyError, RuntimeError) as error:
+        raise _unreadable(path, "a TIFF", error) from error
+
+
+def _read_png(path: Path) -> NDArray[Any]:
+    from PIL import Image
+
+    try:
+        with Image.open(path, formats=["PNG"]) as picture:
+            if picture.mode not in ("L", "I;16", "I;16B", "I"):
+                raise InvalidInputError(
+                    f"{path}: expected a grey image, got one of mode {picture.mode}; convert it first"
+                )
+            image = np.asarray(picture)
+    except (ValueError, OSError, SyntaxError, struct.error, Image.DecompressionBombError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise _unreadable(path, "a PNG", error) from error
+    # Some versions of Pillow read 16 bits into 32.
+    return image if image.dtype == np.uint8 else image.astype(np.uint16)
+
+
+_READERS = {".npy": _read_npy, ".tif": _read_tiff, ".tiff": _read_tiff, ".png": _read_png}
+
+
+def _unreadable(path: Path, what: str, error: BaseException) -> InvalidInputError:
+    return InvalidInputError(f"{path}: cannot be read as {what} ({(str(error).splitlines() or ['?'])[0]})")
+
+
+def write_image(path: Path, image: NDArray[Any], stored_as: np.dtype[Any]) -> None:
+    """Write what was denoised: a PNG rounded and clipped to the depth that came, TIFF and npy as they are, in float."""
+    buffer = io.BytesIO()
+    if path.suffix.lower() == ".png":
+        from PIL import Image
+
+        rounded = np.clip(np.rint(image), 0, np.iinfo(stored_as).max).astype(stored_as)
+        Image.fromarray(rounded).save(buffer, format="PNG")
+    elif path.suffix.lower() == ".npy":
+        np.save(buffer, image, allow_pickle=False)
+    else:
+        import tifffile
+
+        tifffile.imwrite(buffer, image, photometric="minisblack")
+    with atomic_write(path) as file:
+        file.write(buffer.getbuffer())

@@ -1,0 +1,54 @@
+"""Pairs (y, x) on their way from an illumination to its directions: checked, chosen, and turned into sines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fouriscope.errors import InvalidInputError
+
+FloatArray = NDArray[np.float64]
+
+
+def require_point(name: str, point: Sequence[float]) -> tuple[float, float]:
+    """Return ``point`` as two floats (y, x), or say that argument ``name`` is something else."""
+    try:
+        y, x = (float(value) for value in point)
+    except (TypeError, ValueError):
+        y = x = math.nan
+    if not (math.isfinite(y) and math.isfinite(x)):
+        raise InvalidInputError(f"{name} must be two finite numbers (y, x) in metres, got {point!r}.")
+    return y, x
+
+
+def read_only_pairs(name: str, meaning: str, values: ArrayLike) -> FloatArray:
+    """Return ``values`` as a read-only (N, 2) copy, or say that argument ``name`` is something else."""
+    pairs = np.array(values, dtype=np.float64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
+        raise InvalidInputError(f"{name} must be an (N, 2) array of {meaning} with N ≥ 1, got shape {pairs.shape}.")
+    finite = np.isfinite(pairs).all(axis=1)
+    if not finite.all():
+        raise InvalidInputError(f"{name} must be finite, got {pairs[~finite][0].tolist()} for LED {finite.argmin()}.")
+    pairs.setflags(write=False)
+    return pairs
+
+
+def select(pairs: FloatArray, indices: ArrayLike) -> FloatArray:
+    """The pairs of ``indices`` (integers, or a boolean mask), in that order."""
+    chosen = np.asarray(indices)
+    if chosen.ndim != 1 or not (chosen.dtype == np.bool_ or np.issubdtype(chosen.dtype, np.integer)):
+        raise InvalidInputError(f"indices must be a sequence of integers or a boolean mask, got {indices!r}.")
+    try:
+        picked: FloatArray = pairs[chosen]
+    except IndexError:
+        raise InvalidInputError(f"indices must choose among {len(pairs)} LEDs, got {indices!r}.") from None
+    return picked
+
+
+def sines(lateral: FloatArray, height: float) -> FloatArray:
+    """sin θ along each axis of rays that cover ``lateral`` (y, x) on their way of ``height``."""
+    along_axes: FloatArray = lateral / np.sqrt(np.sum(lateral**2, axis=1, keepdims=True) + height**2)
+    return along_axes

@@ -1,0 +1,66 @@
+"""Illumination directions given as numerical apertures, instead of an array of LEDs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.optics._points import FloatArray, read_only_pairs, require_point, select, sines
+from fouriscope.optics.objective import require_positive
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Directions:
+    """Illumination directions that are known as such, from a calibration or a goniometer.
+
+    Parameters
+    ----------
+    na
+        (N, 2) array of (na_y, na_x) on the optical axis; |na| < 1.
+    height
+        Distance of the sources in metres, if patches off the axis shall be imaged: from there each source is seen at
+        another angle. Without it only the patch on the axis has known directions.
+
+    Examples
+    --------
+    >>> Directions([(0.0, 0.6)], height=40e-3).directions(patch_center=(0.0, 30e-3)).round(12).tolist()
+    [[0.0, 0.0]]
+    """
+
+    na: FloatArray
+    height: float | None = None
+
+    def __init__(self, na: ArrayLike, height: float | None = None) -> None:
+        pairs = read_only_pairs("directions", "(na_y, na_x)", na)
+        sizes = np.hypot(pairs[:, 0], pairs[:, 1])
+        if sizes.max() >= 1:
+            worst = int(sizes.argmax())
+            raise InvalidInputError(
+                f"directions must have |na| < 1 in air, got {sizes[worst]:.4g} for LED {worst}; "
+                "give sines of angles, not angles or positions."
+            )
+        object.__setattr__(self, "na", pairs)
+        object.__setattr__(self, "height", None if height is None else require_positive("height", height))
+
+    def __len__(self) -> int:
+        return len(self.na)
+
+    def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
+        """(N, 2) array of (na_y, na_x) at the patch centred ``patch_center`` = (y, x) metres from the optical axis."""
+        center = require_point("patch_center", patch_center)
+        if center == (0.0, 0.0):
+            return self.na.copy()
+        if self.height is None:
+            raise InvalidInputError(
+                f"directions are known on the optical axis only, but patch_center is {center} m; "
+                "give Directions(na, height=…) or an LEDArray, or use patch_center=(0, 0)."
+            )
+        cosine = np.sqrt(1 - np.sum(self.na**2, axis=1, keepdims=True))
+        return sines(self.height * self.na / cosine - np.asarray(center), self.height)
+
+    def subset(self, indices: ArrayLike) -> Directions:
+        """Only the directions of ``indices`` (integers, or a boolean mask), in that order."""
+        return Directions(select(self.na, indices), self.height)

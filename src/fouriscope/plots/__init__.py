@@ -1,0 +1,17 @@
+"""Figures for people: a comparison of images, curves of convergence, and the one page that a run shows of itself.
+
+Every function returns a :class:`matplotlib.figure.Figure` on an Agg canvas. pyplot is never imported and no global
+setting changes, so figures can be drawn on a server, in a thread, or beside a session that plots on its own.
+
+Images are gray by default, which is perceptually uniform; any map of matplotlib can be given, and a uniform one such as
+``"viridis"`` is advised: maps like ``"jet"`` draw edges where the phase has none.
+"""
+
+from __future__ import annotations
+
+from fouriscope.plots.comparison import Panel, comparison_figure, snr_panel
+from fouriscope.plots.curves import convergence_figure
+from fouriscope.plots.result import result_figure
+from fouriscope.plots.saving import save_figure
+
+__all__ = ["Panel", "comparison_figure", "convergence_figure", "result_figure", "save_figure", "snr_panel"]

@@ -1,0 +1,149 @@
+"""Curves over iterations or seconds, each labelled at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.plots.images import RealArray
+from fouriscope.plots.page import HAIRLINE, INK, MARGIN, QUIET_INK, TITLE_HEIGHT, Page
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito: told apart with every kind of colour vision. Their yellow is left out, it vanishes on white.
+CURVE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
+CURVE_STYLES = ("-", "--", ":", "-.")
+
+
+def convergence_figure(
+    curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]],
+    *,
+    xlabel: str = "iteration",
+    ylabel: str = "SNR (dB)",
+    log_y: bool = False,
+    title: str = "",
+) -> Figure:
+    """Curves over iterations or seconds, each labelled at its end in its own colour.
+
+    Values that cannot be drawn (NaN, infinite, and on a logarithmic axis those ≤ 0) leave a gap.
+
+    >>> steps = np.arange(1, 50)
+    >>> figure = convergence_figure({"BM3D-Online": (steps, 20 - 15 / steps), "TV-Online": (steps, 19 - 15 / steps)})
+    >>> [line.get_label() for line in figure.axes[0].get_lines()]
+    ['BM3D-Online', 'TV-Online']
+    """
+    if not curves:
+        raise InvalidInputError("convergence_figure needs at least one curve, but the mapping is empty")
+    labels_width = end_labels_width(curves)
+    top = MARGIN + (TITLE_HEIGHT if title else 0)
+    plot_width, plot_height, left, bottom = 5.6, 3.5, 0.85, 0.65
+    page = Page(left + plot_width + labels_width + MARGIN, top + plot_height + bottom)
+    if title:
+        page.text(left, MARGIN, title, size=13, weight="bold", width=plot_width + labels_width)
+    draw_curves(page.axes(left, top, plot_width, plot_height), curves, xlabel, ylabel, log_y, plot_height)
+    return page.figure
+
+
+def draw_curves(
+    axes: Axes,
+    curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]],
+    xlabel: str,
+    ylabel: str,
+    log_y: bool,
+    height_inches: float,
+    label_ends: bool = True,
+) -> None:
+    """Draw ``curves`` on ``axes``, which are ``height_inches`` high, with their names at their ends."""
+    from matplotlib.ticker import MaxNLocator
+
+    checked = [_curve(name, x, y, log_y) for name, (x, y) in curves.items()]
+    if log_y:
+        axes.set_yscale("log")
+    ends = []
+    for number, curve in enumerate(checked):
+        colour = CURVE_COLOURS[number % len(CURVE_COLOURS)]
+        style = CURVE_STYLES[number // len(CURVE_COLOURS) % len(CURVE_STYLES)]
+        alone = np.count_nonzero(np.isfinite(curve.y)) == 1
+        axes.plot(
+            curve.x,
+            curve.y,
+            style,
+            color=colour,
+            linewidth=1.7,
+            label=curve.name,
+            solid_capstyle="round",
+            marker="o" if alone else "",
+            markersize=4,
+        )
+        ends.append((float(curve.y[np.isfinite(curve.y)][-1]), curve.name, colour))
+    axes.margins(x=0.0 if max(curve.x.size for curve in checked) > 1 else 0.05, y=0.06)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set(color=QUIET_INK, linewidth=0.8)
+    axes.grid(axis="y", color=HAIRLINE, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axes.tick_params(which="both", labelsize=9, labelcolor=INK, color=QUIET_INK, width=0.6)
+    axes.set_xlabel(xlabel, fontsize=10, color=INK)
+    axes.set_ylabel(ylabel, fontsize=10, color=INK)
+    if label_ends:
+        axes.get_ylim()  # matplotlib scales lazily: without this the labels would be placed on the axis of no data
+        heights = [_height_on_axis(axes, value) for value, _, _ in ends]
+        for place, (_, name, colour) in zip(_spread(heights, 0.165 / height_inches), ends, strict=True):
+            axes.text(1.02, place, name, transform=axes.transAxes, color=colour, fontsize=9.5, va="center")
+
+
+def end_labels_width(curves: Mapping[str, object]) -> float:
+    """Room in inches for the names at the ends of the curves."""
+    return 0.3 + 0.09 * max(len(name) for name in curves)
+
+
+class _Curve(NamedTuple):
+    name: str
+    x: RealArray
+    y: RealArray
+
+
+def _curve(name: str, x: npt.ArrayLike, y: npt.ArrayLike, log_y: bool) -> _Curve:
+    horizontal, vertical = np.asarray(x, dtype=np.float64), np.array(y, dtype=np.float64)
+    if horizontal.ndim != 1 or horizontal.shape != vertical.shape:
+        raise InvalidInputError(
+            f"curve {name!r} needs x and y of one length, but x has shape {horizontal.shape} and y has {vertical.shape}"
+        )
+    drawable = np.isfinite(horizontal) & np.isfinite(vertical) & ((vertical > 0) | (not log_y))
+    if not drawable.any():
+        wanted = "finite and positive" if log_y else "finite"
+        raise InvalidInputError(
+            f"curve {name!r} has no value to draw: none of its {vertical.size} values is {wanted}; leave the curve out"
+        )
+    vertical[~drawable] = np.nan
+    return _Curve(name, horizontal, vertical)
+
+
+def _height_on_axis(axes: Axes, value: float) -> float:
+    _, pixel_y = axes.transData.transform((0, value))
+    return float(axes.transAxes.inverted().transform((0, pixel_y))[1])
+
+
+def _spread(heights: Sequence[float], least: float) -> list[float]:
+    """Move labels apart until neighbours are ``least`` away, keeping their order and, on average, their place."""
+    order = np.argsort(heights, kind="stable")
+    sorted_heights = np.asarray(heights, dtype=np.float64)[order]
+    groups: list[list[float]] = []  # labels that touch, as [their mean height, their number]
+    for height in sorted_heights:
+        groups.append([float(height), 1])
+        while len(groups) > 1 and groups[-1][0] - groups[-2][0] < least * (groups[-1][1] + groups[-2][1]) / 2:
+            upper, lower = groups.pop(), groups.pop()
+            number = upper[1] + lower[1]
+            groups.append([(upper[0] * upper[1] + lower[0] * lower[1]) / number, number])
+    placed = [mean + least * (index - (number - 1) / 2) for mean, number in groups for index in range(int(number))]
+    result = np.empty(len(placed))
+    result[order] = placed
+    return [float(place) for place in result]

@@ -1,0 +1,314 @@
+"""The command line as people meet it: what it prints, what it leaves behind, and how it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import tifffile
+
+from fouriscope import __version__
+from fouriscope.cli.app import main
+from fouriscope.run import RunFolder, load_config
+from tests.run.problems import write_acquisition
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Command:
+    """Runs ``fouriscope`` in this process, through its entry point."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: object) -> Ended:
+        self.monkeypatch.setattr(sys, "argv", ["fouriscope", *map(str, arguments)])
+        self.capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = self.capsys.readouterr()
+        code = end.value.code
+        return Ended(code if isinstance(code, int) else 0, out, err)
+
+    def fails(self, *arguments: object) -> str:
+        """The one line of an error that was foreseen."""
+        ended = self(*arguments)
+        assert ended.code == 2
+        assert ended.out == ""
+        assert ended.err.startswith("error: ")
+        assert ended.err.count("\n") == 1
+        assert ended.err.endswith("\n")
+        return ended.err.removeprefix("error: ").rstrip("\n")
+
+
+@pytest.fixture
+def fouriscope(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(monkeypatch, capsys)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The way from an object to its picture
+
+
+def test_simulate_info_reconstruct_resume(fouriscope: Command, tmp_path: Path) -> None:
+    data, run = tmp_path / "data", tmp_path / "data" / "run"
+    ended = fouriscope("simulate", data, "--frame", 24, "--radius", 3.2)
+    assert ended == Ended(0, ended.out, "")
+    assert "37 frames of 24 × 24, object 72 × 72" in ended.out
+    assert f"next: fouriscope reconstruct {data / 'config.toml'}" in ended.out
+    assert {child.name for child in data.iterdir()} == {"frames.tif", "truth.tif", "config.toml"}
+    assert tifffile.imread(data / "frames.tif").shape == (37, 24, 24)
+    truth = tifffile.imread(data / "truth.tif")
+    assert truth.min() == 0
+    assert truth.max() == pytest.approx(0.3)
+
+    ended = fouriscope("info", data / "config.toml")
+    assert ended.code == 0
+    assert "37 bright-field" in ended.out
+    assert "72 × 72" in ended.out
+    assert "MiB" in ended.out
+    assert {child.name for child in data.iterdir()} == {"frames.tif", "truth.tif", "config.toml"}
+
+    text = (data / "config.toml").read_text(encoding="utf-8")
+    (data / "config.toml").write_text(text.replace("iterations = 300", "iterations = 12"), encoding="utf-8")
+    ended = fouriscope("reconstruct", data / "config.toml")
+    assert ended.code == 0
+    assert ended.err == ""
+    assert "72 × 72 pixels of 0.2659 µm after 12 iterations, 444 frames" in ended.out
+    assert "dB" in ended.out
+    assert f"{run}/result: phase.tif, object.zarr, figure.png" in ended.out
+    assert tifffile.imread(run / "result" / "phase.tif").shape == (72, 72)
+
+    ended = fouriscope("resume", run, "--iterations", 15)
+    assert ended.code == 0
+    assert "after 15 iterations" in ended.out
+    assert len(RunFolder.open(run).history()) == 15
+    assert "has 15 iterations already" in fouriscope.fails("resume", run, "--iterations", 3)
+
+
+def test_quiet_prints_nothing(fouriscope: Command, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert fouriscope("simulate", data, "--frame", 24, "--radius", 1.5, "--quiet") == Ended(0, "", "")
+    configuration = write_acquisition(tmp_path / "other", stop={"iterations": 2})
+    assert fouriscope("reconstruct", configuration, "--out", tmp_path / "run", "-q") == Ended(0, "", "")
+    assert fouriscope("resume", tmp_path / "run", "--iterations", 3, "-q") == Ended(0, "", "")
+
+
+def test_version(fouriscope: Command) -> None:
+    assert fouriscope("--version") == Ended(0, f"fouriscope {__version__}\n", "")
+
+
+def test_simulate_an_image_of_ones_own(fouriscope: Command, tmp_path: Path) -> None:
+    image = np.zeros((90, 60, 3), np.uint8)
+    image[:30, :, 1] = 200
+    tifffile.imwrite(tmp_path / "image.tif", image, photometric="rgb")
+    for name in ("image.tif", "image.npy"):
+        if name.endswith("npy"):
+            np.save(tmp_path / name, image.mean(axis=2))
+        arguments = ("--image", tmp_path / name, "--frame", 24, "--radius", 1.5, "--phase-range", 0.7)
+        assert fouriscope("simulate", tmp_path / f"from {name}", *arguments).code == 0
+    one, other = (tifffile.imread(tmp_path / f"from image.{kind}" / "truth.tif") for kind in ("tif", "npy"))
+    np.testing.assert_allclose(one, other, atol=1e-6)
+    assert one.max() == pytest.approx(0.7)
+    assert one[2].mean() > 0.6
+    assert one[-2].mean() < 0.05
+
+
+def test_simulate_photons(fouriscope: Command, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert fouriscope("simulate", data, "--photons", 1000, "--frame", 24, "--radius", 1.5, "--seed", 3).code == 0
+    counts = tifffile.imread(data / "frames.tif")
+    assert counts.dtype == np.uint16
+    frames = load_config(data / "config.toml").frames
+    intensity = (counts - frames.offset) / frames.gain
+    assert intensity.mean() == pytest.approx(1, abs=0.02), "the configuration turns counts into intensity"
+    # Photon noise of 1000 electrons on top of a contrast that this weak phase gives to few pixels.
+    assert np.median(intensity.std(axis=(1, 2))) > 0.9 / np.sqrt(1000)
+    again = tmp_path / "again"
+    fouriscope("simulate", again, "--photons", 1000, "--frame", 24, "--radius", 1.5, "--seed", 3)
+    np.testing.assert_array_equal(tifffile.imread(again / "frames.tif"), counts)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Wrong input: one line, exit code 2, nothing half-written
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"solver": {"bacth": 3}}, "unknown key 'solver.bacth'; did you mean 'batch'?"),
+        ({"microscope": {"na": -0.2}}, "microscope.na: Input should be greater than 0, got -0.2"),
+        ({"illumination": {"shape": [5, 5]}}, "the illumination has 25 LEDs, the stack 49 frames"),
+        ({"frames": {"path": "none.npy"}}, "none.npy: no such file"),
+        ({"frames": {"path": "config.toml"}}, "frames must be a .npy, .tif, .tiff or .zarr stack"),
+        ({"object": {"shape": [26, 26]}}, "reaches outside the object's spectrum"),
+        ({"object": {"shape": [8, 8]}}, "object_shape must be at least the frame"),
+        ({"object": {"shape": [400000, 400000]}}, "object needs about"),
+        ({"microscope": {"magnification": 2.0}}, "undersamples"),
+        ({"frames": {"weights": [1.0, 2.0]}}, "one weight for each of 49 frames"),
+        ({"frames": {"mask": "truth.npy"}}, "a mask has the shape (24, 24)"),
+        ({"frames": {"gain": 1e300, "offset": float("nan")}}, "offset finite"),
+        ({"prior": {"name": "tvv"}}, "unknown prior 'tvv'"),
+        ({"prior": {"name": "tv", "accuracy": "high"}}, "[prior]"),
+        ({"prior_absorption": {"name": "tv"}}, "a phase object has no absorption"),
+        ({"illumination": {"rotation": float("nan")}}, "rotation must be a finite number"),
+        ({"pupil": {"zernike": {"0": 1.0}}}, "Noll index"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_wrong_configurations(fouriscope: Command, tmp_path: Path, sections: dict[str, Any], message: str) -> None:
+    configuration = write_acquisition(tmp_path / "data", **sections)
+    before = sorted((tmp_path / "data").iterdir())
+    assert message in fouriscope.fails("reconstruct", configuration, "--out", tmp_path / "deep" / "run")
+    assert [child.name for child in tmp_path.iterdir()] == ["data"], "nothing is left behind"
+    assert sorted((tmp_path / "data").iterdir()) == before
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_frames_that_are_no_numbers(fouriscope: Command, tmp_path: Path, value: float) -> None:
+    configuration = write_acquisition(tmp_path, solver={"start": "linear"})
+    frames = np.load(tmp_path / "frames.npy")
+    frames[17, 3, 3:5] = value
+    np.save(tmp_path / "frames.npy", frames)
+    message = fouriscope.fails("reconstruct", configuration)
+    assert message.startswith("frame 17 holds 2 NaN or infinite pixels of 576")
+    assert not (tmp_path / "run").exists()
+
+
+def test_frames_cut_short(fouriscope: Command, tmp_path: Path) -> None:
+    configuration = write_acquisition(tmp_path)
+    whole = (tmp_path / "frames.npy").read_bytes()
+    (tmp_path / "frames.npy").write_bytes(whole[: len(whole) // 2])
+    assert "frames.npy" in fouriscope.fails("reconstruct", configuration)
+    assert not (tmp_path / "run").exists()
+
+
+def test_not_enough_memory(fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configuration = write_acquisition(tmp_path)
+    monkeypatch.setattr("fouriscope.run.memory.memory_available", lambda: 2**18)
+    message = fouriscope.fails("reconstruct", configuration)
+    assert "a 72 × 72 object needs about" in message
+    assert "give a smaller object shape" in message
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_in_use(fouriscope: Command, tmp_path: Path) -> None:
+    configuration = write_acquisition(tmp_path / "data")
+    (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
+    assert "exists and is not empty" in fouriscope.fails("reconstruct", configuration, "--out", tmp_path)
+    assert "exists and is not empty" in fouriscope.fails("simulate", tmp_path)
+    assert "exists and is not empty" in fouriscope.fails("simulate", tmp_path / "thesis.txt")
+    assert "was not made by a demo" in fouriscope.fails("demo", "--out", tmp_path)
+    assert {child.name for child in tmp_path.iterdir()} == {"data", "thesis.txt"}
+
+
+def test_no_configuration_and_no_run(fouriscope: Command, tmp_path: Path) -> None:
+    for command in ("reconstruct", "info"):
+        assert "no such file" in fouriscope.fails(command, tmp_path / "no.toml")
+        assert "is a folder; give the configuration file" in fouriscope.fails(command, tmp_path)
+    assert "no such folder" in fouriscope.fails("resume", tmp_path / "no")
+    write_acquisition(tmp_path)
+    assert "not a run folder" in fouriscope.fails("resume", tmp_path), "an acquisition has a config.toml, too"
+
+
+def test_a_result_from_python_cannot_be_resumed(fouriscope: Command, tmp_path: Path) -> None:
+    RunFolder.create(tmp_path / "run", {"solver": {"batch": 3}}, {})
+    assert "was saved from Python" in fouriscope.fails("resume", tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--noise", "pink"], "--noise must be 'stack' or 'frame', got 'pink'"),
+        (["--phase-range", "0"], "--phase-range must be positive"),
+        (["--phase-range", "nan"], "--phase-range must be positive"),
+        (["--snr", "nan"], "--snr must be a number"),
+        (["--photons", "-5"], "must be positive: -5.0"),
+        (["--radius", "-1"], "radius must be positive"),
+        (["--image", "nowhere.png"], "nowhere.png: no such image"),
+    ],
+)
+def test_wrong_simulations(fouriscope: Command, tmp_path: Path, arguments: list[str], message: str) -> None:
+    assert message in fouriscope.fails("simulate", tmp_path / "data", "--frame", 24, *arguments)
+    assert not (tmp_path / "data").exists()
+
+
+def test_images_that_are_none(fouriscope: Command, tmp_path: Path) -> None:
+    np.save(tmp_path / "grey.npy", np.full((20, 20), 7.0))
+    np.save(tmp_path / "line.npy", np.arange(20.0))
+    np.save(tmp_path / "holes.npy", np.full((20, 20), np.nan))
+    (tmp_path / "words.tif").write_text("this is no image", encoding="utf-8")
+    for name, message in (
+        ("grey.npy", "the image is constant"),
+        ("line.npy", "got shape (20,)"),
+        ("holes.npy", "NaN or infinite pixels"),
+        ("words.tif", "cannot be read as an image"),
+    ):
+        assert message in fouriscope.fails("simulate", tmp_path / "data", "--image", tmp_path / name)
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_place_that_cannot_be_written(fouriscope: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    arguments = ("simulate", tmp_path / "file" / "data", "--frame", 24, "--radius", 1)
+    assert "file" in fouriscope.fails(*arguments)
+    configuration = write_acquisition(tmp_path / "data")
+    assert "cannot be written" in fouriscope.fails("reconstruct", configuration, "--out", tmp_path / "file" / "run")
+
+
+def test_brackets_and_colons_in_names_are_printed_as_they_are(fouriscope: Command, tmp_path: Path) -> None:
+    name = "[bold]:smile:[" + 40 * "long " + "]"
+    assert f"{name}/no.toml: no such file" in fouriscope.fails("reconstruct", tmp_path / name / "no.toml")
+    configuration = write_acquisition(tmp_path / name, stop={"iterations": 1})
+    assert f"{name}/run/result: phase.tif" in fouriscope("reconstruct", configuration).out
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["resume"], ["reconstruct", "a", "--iterations"], ["simulate"]])
+def test_wrong_usage(fouriscope: Command, arguments: list[str]) -> None:
+    ended = fouriscope(*arguments)
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
+
+
+def test_in_a_process_of_its_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fouriscope.cli.app"]
+    ended = subprocess.run(
+        [*command, "reconstruct", "no.toml"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert ended.returncode == 2
+    assert ended.stderr == "error: no.toml: no such file; `fouriscope simulate` writes an example to start from\n"
+    assert ended.stdout == ""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The demo
+
+
+@pytest.mark.slow
+def test_demo(fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for attempt in range(2):  # the second replaces the first, in place
+        (folder / f"stray{attempt}").mkdir(exist_ok=True) if attempt else None
+        ended = fouriscope("demo", "--out", ".", "--iterations", 2)
+        assert ended.code == 0
+        assert "NoReg-Online" in ended.out
+        assert "TV-Online" in ended.out
+        assert "293 LEDs" in ended.out
+    for name in ("demo.png", "convergence.png"):
+        assert (folder / name).stat().st_size > 10_000
+    assert not (folder / "stray1").exists()
+    for name in ("NoReg-Online", "TV-Online"):
+        run = RunFolder.open(folder / name)
+        assert run.status()["state"] == "finished"
+        assert len(run.history()) == 2
+        assert (run.path / "result" / "phase.tif").exists()

@@ -1,0 +1,258 @@
+"""The front door: what works without a word of configuration, and what it says otherwise."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import fouriscope as fs
+from fouriscope.acquisition import ArrayFrames
+from fouriscope.errors import InvalidInputError
+from tests.conftest import LEDS, OPTICS
+from tests.solvers.problems import shapes
+
+
+@pytest.fixture(scope="module")
+def model() -> fs.ForwardModel:
+    return fs.ForwardModel(OPTICS, LEDS, (24, 24))
+
+
+@pytest.fixture(scope="module")
+def truth(model: fs.ForwardModel) -> NDArray[Any]:
+    return shapes(model.object_shape, 0.3)
+
+
+@pytest.fixture(scope="module")
+def data(model: fs.ForwardModel, truth: NDArray[Any]) -> fs.Acquisition:
+    return fs.simulate(model, truth, snr_db=40, seed=0)
+
+
+def stack(data: fs.Acquisition) -> NDArray[Any]:
+    return np.array([data.frames.frame(index) for index in range(len(data))])
+
+
+def test_defaults(data: fs.Acquisition, truth: NDArray[Any]) -> None:
+    before = stack(data)
+    result = fs.reconstruct(data)
+    assert result.snr(truth).aligned > 15
+    assert result.phase.shape == truth.shape
+    assert result.phase.dtype == np.float32
+    assert result.absorption is None
+    assert result.stop_reason == "300 iterations"
+    assert len(result.history) == 300
+    assert result.history.last.snr == pytest.approx(result.snr(truth).aligned)
+    assert result.config["prior"]["name"] == "tv"
+    assert result.provenance["input"]["frames"] == [49, 24, 24]
+    np.testing.assert_array_equal(stack(data), before)
+    np.testing.assert_allclose(np.abs(result.transmittance), 1, rtol=1e-6)
+    assert result.pixel == pytest.approx((6.5e-6 / 8.1485 / 3,) * 2)
+
+
+@pytest.mark.parametrize("prior", [None, "none", "l1", {"name": "tv", "strength": 1e-5}, fs.Box(-1.0, 1.0)])
+def test_priors_of_every_kind(data: fs.Acquisition, truth: NDArray[Any], prior: Any) -> None:
+    result = fs.reconstruct(data, prior=prior, batch=20, iterations=40)
+    assert result.snr(truth).aligned > 4
+
+
+def test_any_denoiser_will_do(data: fs.Acquisition, truth: NDArray[Any]) -> None:
+    seen: list[float] = []
+
+    def smooth(image: NDArray[Any], sigma: float) -> NDArray[Any]:
+        seen.append(sigma)
+        neighbours = [np.roll(image, shift, axis) for shift in (1, -1) for axis in (0, 1)]
+        return np.asarray(0.8 * image + 0.2 * np.mean(neighbours, axis=0))
+
+    result = fs.reconstruct(data, prior=smooth, batch=20, iterations=40)
+    assert len(seen) == 40
+    assert min(seen) > 0
+    assert result.snr(truth).aligned > 4
+    assert result.config["prior"]["function"] == "smooth"
+
+
+def test_a_prior_can_be_used_twice(data: fs.Acquisition) -> None:
+    prior = fs.TV()
+    first, second = (fs.reconstruct(data, prior=prior, batch=12, iterations=8) for _ in range(2))
+    np.testing.assert_array_equal(first.phase, second.phase)
+
+
+def test_all_frames_in_every_iteration(data: fs.Acquisition) -> None:
+    result = fs.reconstruct(data, batch=None, iterations=3)
+    assert result.history.last.frames_seen == 3 * 49
+    assert result.config["solver"]["sampler"] == "all"
+    same = fs.reconstruct(data, batch=1000, iterations=3)
+    np.testing.assert_array_equal(same.phase, result.phase)
+
+
+def test_a_margin_is_estimated_and_cut_off(data: fs.Acquisition, truth: NDArray[Any]) -> None:
+    result = fs.reconstruct(data, margin=4, batch=20, iterations=60, prior=None)
+    assert result.phase.shape == truth.shape
+    assert np.corrcoef(result.phase.ravel(), truth.ravel())[0, 1] > 0.6
+
+
+def test_a_field_that_does_not_end_at_its_frame(truth: NDArray[Any]) -> None:
+    """A patch cut out of a larger field: with a margin it fits its frames, without one it cannot."""
+    large = fs.ForwardModel(OPTICS, LEDS, (40, 40))
+    field = fs.simulate(large, shapes(large.object_shape, 0.8), seed=0)
+    patch = replace(field, frames=ArrayFrames(np.ascontiguousarray(stack(field)[:, 8:32, 8:32])), truth=None)
+    bare, wide = (fs.reconstruct(patch, margin=m, batch=None, iterations=100, prior=None) for m in (0, 6))
+    assert wide.phase.shape == bare.phase.shape
+    assert wide.history.last.misfit < 0.3 * bare.history.last.misfit
+
+
+@pytest.mark.parametrize("loss", ["intensity", "amplitude", "poisson"])
+def test_a_complex_object_seen_by_a_camera(loss: Any) -> None:
+    model = fs.ForwardModel(OPTICS, LEDS, (24, 24), object="complex")
+    phase, absorption = shapes(model.object_shape, 0.4), shapes(model.object_shape, 0.2)[:, ::-1]
+    data = fs.simulate(model, np.stack([phase, absorption]), camera=fs.Camera(20_000, read_noise=2, offset=100), seed=0)
+    result = fs.reconstruct(data, object="complex", loss=loss, batch=None, iterations=80)
+    assert result.absorption is not None
+    assert np.corrcoef(result.phase.ravel(), phase.ravel())[0, 1] > 0.8
+    assert np.corrcoef(result.absorption.ravel(), absorption.ravel())[0, 1] > 0.9
+    np.testing.assert_allclose(result.amplitude, np.exp(-result.absorption))
+
+
+def test_the_absorption_may_have_a_prior_of_its_own() -> None:
+    model = fs.ForwardModel(OPTICS, LEDS, (24, 24), object="complex")
+    data = fs.simulate(model, np.zeros(model.x_shape), snr_db=30, seed=0)
+    calls: list[tuple[int, int]] = []
+
+    def not_negative(image: NDArray[Any], sigma: float) -> NDArray[Any]:
+        calls.append(image.shape)
+        return np.asarray(np.maximum(image, 0))
+
+    result = fs.reconstruct(data, object="complex", prior=None, prior_absorption=not_negative, batch=20, iterations=5)
+    assert calls == [model.object_shape] * 5
+    assert result.absorption is not None
+    assert result.absorption.min() == 0
+    assert result.phase.min() < 0
+    with pytest.raises(InvalidInputError, match="a phase object has no absorption"):
+        fs.reconstruct(data, prior_absorption="tv", iterations=1)
+
+
+def test_an_empty_slide_is_empty() -> None:
+    model = fs.ForwardModel(OPTICS, LEDS, (24, 24))
+    data = fs.simulate(model, np.zeros(model.object_shape), snr_db=40, seed=0)
+    result = fs.reconstruct(data, batch=20, iterations=30)
+    assert np.std(result.phase) < 0.01
+    assert np.isnan(result.history.last.snr)
+
+
+def test_a_start_of_ones_own(data: fs.Acquisition, truth: NDArray[Any]) -> None:
+    start = truth.copy()
+    near = fs.reconstruct(data, start=start, batch=20, iterations=3, prior=None)
+    np.testing.assert_array_equal(start, truth)
+    assert near.snr(truth).aligned > 15
+    linear, flat = (fs.reconstruct(data, start=name, batch=20, iterations=1, prior=None) for name in ("linear", "flat"))
+    assert linear.history.last.misfit < 0.5 * flat.history.last.misfit
+
+
+def test_it_can_be_watched_and_stopped(data: fs.Acquisition) -> None:
+    result = fs.reconstruct(data, batch=12, iterations=50, callbacks=[lambda _, record: record.iteration == 4])
+    assert result.stop_reason == "interrupted"
+    assert len(result.history) == 4
+    timed = fs.reconstruct(data, batch=12, iterations=None, seconds=1e-6)
+    assert timed.stop_reason == "1e-06 s"
+
+
+def test_same_seed_same_picture(data: fs.Acquisition) -> None:
+    pictures = [fs.reconstruct(data, batch=12, iterations=5, seed=seed).phase for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(pictures[0], pictures[1])
+    assert np.any(pictures[0] != pictures[2])
+
+
+def test_double_precision_agrees_with_single(data: fs.Acquisition) -> None:
+    single, double = (
+        fs.reconstruct(data, batch=None, iterations=20, prior=None, precision=precision)
+        for precision in ("single", "double")
+    )
+    assert double.phase.dtype == np.float64
+    assert double.transmittance.dtype == np.complex128
+    np.testing.assert_allclose(single.phase, double.phase, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch": 0}, "solver.batch: Input should be greater than or equal to 1, got 0"),
+        ({"loss": "huber"}, "solver.loss: Input should be"),
+        ({"sampler": "lazy"}, "solver.sampler: Input should be"),
+        ({"step": -1.0}, "solver.step: Input should be greater than 0"),
+        ({"iterations": None}, "would never stop"),
+        ({"iterations": 0}, "stop.iterations"),
+        ({"residual": 1.5}, "must be below 1"),
+        ({"margin": -1}, "object.margin"),
+        ({"object": "hologram"}, "object.model"),
+        ({"object_shape": (8, 8)}, "object_shape must be at least the frame"),
+        ({"object_shape": (26, 26)}, "reaches outside the object's spectrum"),
+        ({"object_shape": (300_000, 300_000)}, "object needs about"),
+        ({"prior": "tvv"}, "unknown prior 'tvv'"),
+        ({"prior": 7}, "expected a prior"),
+        ({"prior": fs.TV}, "got the class TV; make one"),
+        ({"start": np.zeros((3, 3))}, "has shape"),
+        ({"start": "random"}, "solver.start"),
+        ({"seed": -1}, "solver.seed"),
+        ({"precision": "half"}, "object.precision"),
+    ],
+)
+def test_mistakes_are_named(data: fs.Acquisition, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((InvalidInputError, MemoryError)) as caught:
+        fs.reconstruct(data, **options)
+    assert message in str(caught.value)
+
+
+def test_bad_frames_are_named(data: fs.Acquisition) -> None:
+    frames = stack(data)
+    frames[5, 0, 0] = np.nan
+    with pytest.raises(InvalidInputError, match="frame 5 holds 1 NaN"):
+        fs.reconstruct(replace(data, frames=ArrayFrames(frames)), iterations=1)
+    weights = np.ones(49)
+    weights[5] = 0
+    left_out = replace(data, frames=ArrayFrames(frames), weights=weights)
+    assert np.all(np.isfinite(fs.reconstruct(left_out, batch=12, iterations=10).phase))
+    with pytest.raises(InvalidInputError, match="all frames are zero"):
+        fs.reconstruct(replace(data, frames=ArrayFrames(0 * stack(data))), iterations=1)
+
+
+@pytest.mark.parametrize("wrong", [{"weights": np.ones(3)}, {"mask": np.ones((3, 3))}])
+def test_weights_and_masks_of_a_wrong_shape(data: fs.Acquisition, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match=r"shape"):
+        fs.reconstruct(replace(data, **wrong), iterations=1)
+
+
+def test_masked_pixels_may_hold_anything(data: fs.Acquisition, truth: NDArray[Any]) -> None:
+    frames = stack(data)
+    mask = np.ones((24, 24), bool)
+    mask[3, 4] = mask[15, 20] = False
+    frames[:, 3, 4], frames[:, 15, 20] = np.nan, 1e5
+    masked = fs.reconstruct(replace(data, frames=ArrayFrames(frames), mask=mask), batch=20, iterations=60)
+    whole = fs.reconstruct(data, batch=20, iterations=60)
+    assert masked.snr(truth).aligned > whole.snr(truth).aligned - 1.5
+    assert masked.history.last.strength == pytest.approx(whole.history.last.strength, rel=0.5)
+
+
+def test_results_do_not_change_their_acquisition(data: fs.Acquisition) -> None:
+    before = copy.copy(data.__dict__)
+    fs.reconstruct(data, batch=12, iterations=2)
+    assert data.__dict__ == before
+
+
+@pytest.mark.slow
+def test_tv_beats_no_prior_and_online_comes_close_to_all_leds() -> None:
+    """The demo's problem on smaller frames: the camera man, phase 0…0.3 rad, 40 dB over the stack."""
+    from fouriscope.cli.simulate import paper_model, phase_image
+
+    model = paper_model(frame=48)
+    truth = phase_image(model.object_shape, 0.3)
+    data = fs.simulate(model, truth, snr_db=40, seed=0)
+
+    def reached(prior: str | None, batch: int | None) -> float:
+        return fs.reconstruct(data, prior=prior, batch=batch, iterations=300).snr(truth).aligned
+
+    online = reached("tv", 60)
+    assert online > reached(None, 60) + 3
+    assert online > reached("tv", None) - 0.3
