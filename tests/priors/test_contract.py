@@ -14,6 +14,7 @@ import pytest
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors import (
+    BM3D,
     L1,
     NLM,
     TV,
@@ -55,6 +56,8 @@ PRIORS: dict[str, Callable[[], Prior]] = {
     "l1 given strength": lambda: L1(strength=0.3),
     "tv": lambda: TV(accuracy=1e-3),
     "tv anisotropic": lambda: TV(strength=2.0, isotropic=False, accuracy=1e-3),
+    "bm3d": BM3D,
+    "bm3d hard, kept matches": lambda: BM3D(strength=2.0, stages="hard", rematch_every=3, hard_step=4),
     "callable": lambda: CallablePrior(smooth),
     "nlm": NLM,
     "wavelet": Wavelet,

@@ -100,7 +100,7 @@ def _torch() -> Any:
 
 
 def network(torch: Any, forward: Any) -> Any:
-    class Network(torch.nn.Module):  # type: ignore[misc, name-defined]
+    class Network(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.scale = torch.nn.Parameter(torch.ones(()))
@@ -239,7 +239,7 @@ class TestDeepinv:
         rebuilt = prior_from_spec(prior.spec())
         assert rebuilt.spec() == prior.spec()
         np.testing.assert_array_equal(rebuilt.denoise(picture(), 0.3), prior.denoise(picture(), 0.3))
-        pytest.importorskip("safetensors").torch.save_file(module.state_dict(), tmp_path / "w.safetensors")
+        pytest.importorskip("safetensors.torch").save_file(module.state_dict(), tmp_path / "w.safetensors")
         other = DeepinvDenoiser("dncnn", weights=tmp_path / "w.safetensors")
         np.testing.assert_array_equal(other.denoise(picture(), 0.3), prior.denoise(picture(), 0.3))
 

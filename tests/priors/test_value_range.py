@@ -24,13 +24,13 @@ def picture(dtype: npt.DTypeLike = np.float64) -> Image:
 @given(scale=st.floats(1e-30, 1e30), offset=st.floats(-1e3, 1e3))
 def test_it_can_be_undone(scale: float, offset: float) -> None:
     for dtype in (np.float32, np.float64):
-        image = (scale * (picture() + offset)).astype(dtype)
+        image: Image = (scale * (picture() + offset)).astype(dtype)
         units = ValueRange.of(image)
         normalised = units.normalise(image)
         assert normalised.dtype == dtype
         assert normalised.min() == 0
         assert normalised.max() == 1
-        resolution = 4 * np.finfo(dtype).eps * max(abs(units.low), abs(units.high))
+        resolution = 4 * float(np.finfo(dtype).eps) * max(abs(units.low), abs(units.high))
         np.testing.assert_allclose(units.restore(normalised, dtype), image, rtol=0, atol=resolution)
 
 

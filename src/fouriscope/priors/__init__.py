@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fouriscope.priors.base import Prior
+from fouriscope.priors.bm3d import BM3D, BM3DParameters, StageParameters, bm3d
 from fouriscope.priors.box import Box
 from fouriscope.priors.deepinv_named import DeepinvDenoiser
 from fouriscope.priors.from_callable import CallablePrior
@@ -22,9 +23,11 @@ from fouriscope.priors.tv import TV
 from fouriscope.priors.wavelet import Wavelet
 
 __all__ = [
+    "BM3D",
     "L1",
     "NLM",
     "TV",
+    "BM3DParameters",
     "Box",
     "CallablePrior",
     "DeepinvDenoiser",
@@ -32,10 +35,12 @@ __all__ = [
     "Prior",
     "PriorInfo",
     "PriorLike",
+    "StageParameters",
     "TorchDenoiser",
     "Wavelet",
     "as_prior",
     "available_priors",
+    "bm3d",
     "installed_priors",
     "prior_from_spec",
 ]

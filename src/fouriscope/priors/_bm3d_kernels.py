@@ -83,7 +83,7 @@ def _copy_lanes(source: Array, s: int, target: Array, t: int) -> None:
 
 
 @compiled
-def _add_lanes(source: Array, s: int, weight: float, target: Array, t: int) -> None:
+def _add_lanes(source: Array, s: int, weight: np.float32, target: Array, t: int) -> None:
     s0, t0 = Index(s), Index(t)
     a0 = target[t0] + weight * source[s0]
     a1 = target[t0 + _1] + weight * source[s0 + _1]
@@ -114,7 +114,7 @@ def _gather(lines: Array, columns: int, members: Array, count: int, block: int, 
 
 @compiled
 def _scatter(
-    group: Array, weight: float, columns: int, members: Array, count: int, block: int, lanes: int, lines: Array
+    group: Array, weight: np.float32, columns: int, members: Array, count: int, block: int, lanes: int, lines: Array
 ) -> None:
     for k in range(block):
         for i in range(count):
@@ -176,7 +176,7 @@ def _transform_group(group: Array, block: int, n: int, lanes: int, hadamard: boo
 
 
 @compiled
-def _shrink_hard(group: Array, block: int, n: int, threshold: float) -> float:
+def _shrink_hard(group: Array, block: int, n: int, threshold: float) -> np.float32:
     """Set what is below the threshold to zero, but not the average; return how many coefficients are left."""
     average = group[0]
     limit = np.float32(threshold)
@@ -191,11 +191,11 @@ def _shrink_hard(group: Array, block: int, n: int, threshold: float) -> float:
     if group[0] != average or average == 0:
         left += 1
     group[0] = average
-    return left
+    return np.float32(left)
 
 
 @compiled
-def _shrink_wiener(group: Array, pilot: Array, block: int, n: int, noise: float) -> float:
+def _shrink_wiener(group: Array, pilot: Array, block: int, n: int, noise: float) -> np.float32:
     """Multiply by p²/(p² + noise), but not the average; return the sum of the squared factors."""
     average = group[0]
     variance = np.float32(max(noise, 1e-30))
@@ -210,7 +210,7 @@ def _shrink_wiener(group: Array, pilot: Array, block: int, n: int, noise: float)
     power = pilot[0] * pilot[0]
     factor = power / (power + variance)
     group[0] = average
-    return energy + 1 - factor * factor
+    return np.float32(energy + 1 - factor * factor)
 
 
 @compiled

@@ -86,7 +86,17 @@ def _add_phase(planes: Array, a: int, b: int, n: int, total: Array) -> None:
 
 @compiled
 def _add_row(
-    planes: Array, y: int, dy: int, dx: int, c0: int, n: int, step: int, rest: int, width: int, total: Array, part: Array
+    planes: Array,
+    y: int,
+    dy: int,
+    dx: int,
+    c0: int,
+    n: int,
+    step: int,
+    rest: int,
+    width: int,
+    total: Array,
+    part: Array,
 ) -> None:
     """Add row y, displaced by (dy, dx), to the sums of whole cells and of cells cut off after ``rest`` phases."""
     a = y * step * width + c0
@@ -162,7 +172,7 @@ def _sum_down(sums: Array, cut_sums: Array, r: int, whole: int, rest: int, n: in
 
 
 @compiled
-def _insert(keys: Array, start: int, count: int, key: int) -> None:
+def _insert(keys: Array, start: int, count: int, key: np.int64) -> None:
     """Put ``key`` in its place among ``count`` descending keys, of which the largest falls out.
 
     Without a branch, and reading ahead of what it writes: a few vector instructions, where a search for the place would

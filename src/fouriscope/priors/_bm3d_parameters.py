@@ -93,9 +93,7 @@ class BM3DParameters:
     """The ``hard`` threshold stage and the ``wiener`` stage; the defaults are the published ones."""
 
     hard: StageParameters = field(default_factory=StageParameters)
-    wiener: StageParameters = field(
-        default_factory=lambda: StageParameters(group=32, shrinkage=1.0, transform="dct")
-    )
+    wiener: StageParameters = field(default_factory=lambda: StageParameters(group=32, shrinkage=1.0, transform="dct"))
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> BM3DParameters:
         """Return a copy with some values replaced, named as ``hard_step``, ``wiener_group`` and so on.

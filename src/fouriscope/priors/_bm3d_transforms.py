@@ -78,7 +78,7 @@ def block_transform(name: str, size: int) -> tuple[Matrix, Matrix]:
         forward = np.eye(size)
     else:
         forward = wavelet_matrix(name, size)
-    return forward, _read_only(np.linalg.inv(forward))
+    return forward, _read_only(np.asarray(np.linalg.inv(forward), np.float64))
 
 
 @cache

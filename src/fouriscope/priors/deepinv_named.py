@@ -25,16 +25,17 @@ class _Architecture:
     trained_sigma: float | None
     published: str
     multiple_of: int = 8
+    costly_start: bool = False
 
 
 _HUB = "https://huggingface.co/deepinv"
 _ONE_CHANNEL = {"in_channels": 1, "out_channels": 1}
 _ARCHITECTURES: dict[str, _Architecture] = {
     "drunet": _Architecture(
-        "DRUNet", _ONE_CHANNEL, "scalar", 50 / 255, f"drunet_deepinv_gray_finetune_26k.pth of {_HUB}/drunet"
+        "DRUNet", _ONE_CHANNEL, "scalar", 50 / 255, f"drunet_deepinv_gray_finetune_26k.pth of {_HUB}/drunet", 8, True
     ),
     "gsdrunet": _Architecture(
-        "GSDRUNet", _ONE_CHANNEL, "scalar", 50 / 255, f"GSDRUNet_grayscale_torch.ckpt of {_HUB}/gradientstep"
+        "GSDRUNet", _ONE_CHANNEL, "scalar", 50 / 255, f"GSDRUNet_grayscale_torch.ckpt of {_HUB}/gradientstep", 8, True
     ),
     "dncnn": _Architecture("DnCNN", _ONE_CHANNEL, "none", 2 / 255, f"dncnn_sigma2_gray.pth of {_HUB}/dncnn", 1),
     "ffdnet": _Architecture("FFDNet", {"img_channels": 1}, "scalar", 75 / 255, f"ffdnet_gray.pth of {_HUB}/FFDNet", 2),
@@ -169,9 +170,15 @@ def _build(architecture: _Architecture, path: Path) -> Any:
     if cls is None:
         raise InvalidInputError(f"the installed deepinv has no {architecture.cls}; update it: pip install -U deepinv")
     state = read_weights(path)
-    module = cls(**architecture.grey, pretrained=None)  # by default it would download
+    arguments = {**architecture.grey, "pretrained": None}  # by default it would download
+    if architecture.costly_start:
+        # DRUNet starts from random orthogonal matrices, for half a minute; without memory there is nothing to start.
+        with import_torch().device("meta"):
+            module = cls(**arguments, device=None)
+    else:
+        module = cls(**arguments)
     try:
-        module.load_state_dict(state, strict=True)
+        module.load_state_dict(state, strict=True, assign=architecture.costly_start)
     except RuntimeError as error:
         first = " ".join(str(error).split())[:300]
         raise InvalidInputError(

@@ -20,6 +20,7 @@ _CLASSES: dict[str, tuple[str, str]] = {
     "box": ("fouriscope.priors.box", "Box"),
     "l1": ("fouriscope.priors.l1", "L1"),
     "tv": ("fouriscope.priors.tv", "TV"),
+    "bm3d": ("fouriscope.priors.bm3d", "BM3D"),
     "nlm": ("fouriscope.priors.nlm", "NLM"),
     "wavelet": ("fouriscope.priors.wavelet", "Wavelet"),
     "deepinv": ("fouriscope.priors.deepinv_named", "DeepinvDenoiser"),
