@@ -299,3 +299,10 @@ def test_a_result_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.Mon
 def test_json_is_written_as_text_for_people(tmp_path: Path) -> None:
     write_json(tmp_path / "file.json", {"unit": "µm"})
     assert "µm" in (tmp_path / "file.json").read_text(encoding="utf-8")
+
+
+def test_a_folder_of_another_format_is_not_read(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run", {"stop": {"iterations": 1}}, {})
+    (folder.path / "provenance.json").write_text('{"format": 99}', encoding="utf-8")
+    with pytest.raises(RunFolderError, match="format 99"):
+        RunFolder.open(folder.path)

@@ -59,7 +59,12 @@ def run_demo(out: Path, *, iterations: int, seed: int, console: Console, quiet: 
     illumination_na = np.where(model.geometry.bright_field, model.geometry.illumination_na, 0)
     led = int(np.argmax(illumination_na))
     panels = [
-        plots.Panel("one camera frame", data.frames.frame(led), f"1 of {len(data)}, LED at {illumination_na[led]:.2f} NA", own_scale=True),
+        plots.Panel(
+            "one camera frame",
+            data.frames.frame(led),
+            f"1 of {len(data)}, LED at {illumination_na[led]:.2f} NA",
+            own_scale=True,
+        ),
         plots.Panel("truth", truth, f"phase 0 … {PHASE_RANGE:g} rad"),
         *(plots.snr_panel(name, result.phase, truth) for name, result in results.items()),
     ]

@@ -84,7 +84,9 @@ def _build(name: str, options: Sequence[str]) -> Prior:
     parameters = parse_options(options)
     try:
         return prior_from_spec({**parameters, "name": name})
-    except TypeError as error:  # a parameter of the wrong kind, such as accuracy="high"
+    except InvalidInputError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:  # a parameter of the wrong kind, such as accuracy="high"
         raise InvalidInputError(f"the prior {name!r} cannot be made with {parameters}: {error}") from error
 
 
@@ -121,6 +123,7 @@ def _read_npy(path: Path) -> NDArray[Any]:
     except (ValueError, EOFError, OSError) as error:
         raise _unreadable(path, "a .npy array", error) from error
     if not isinstance(image, np.ndarray):
+        image.close()
         raise InvalidInputError(f"{path}: expected one array, got an archive of several; save one with np.save")
     return image
 

@@ -23,8 +23,8 @@ NOTHING = np.int64(2**63 - 1)
 Index = np.uintp
 MARGIN = 16
 """Numbers to spare behind the last one, for loops in steps of whole vector registers."""
-CODE_BITS = 32
-CODE_MASK = 2**32 - 1
+RANK_BITS = 32
+RANK_MASK = 2**32 - 1
 
 
 def compiled(function: Function) -> Function:
@@ -134,41 +134,50 @@ def _add_row(
 
 
 @compiled
-def _sum_across(total: Array, part: Array, whole: int, rest: int, n: int, row: Array) -> None:
+def _sum_across(total: Array, part: Array, whole: int, rest: int, n: int, sums: Array, start: int) -> None:
     """Sum the cells that a block spans along a row of cells."""
-    one, two = Index(1), Index(2)
+    one, two, begin = Index(1), Index(2), Index(start)
     if whole == 2 and rest == 0:
         for c in range(Index(n)):
-            row[c] = total[c] + total[c + one]
+            sums[begin + c] = total[c] + total[c + one]
     elif whole == 2:
         for c in range(Index(n)):
-            row[c] = total[c] + total[c + one] + part[c + two]
+            sums[begin + c] = total[c] + total[c + one] + part[c + two]
     else:
-        row[:n] = 0
-        for k in range(whole):
+        for c in range(Index(n)):
+            sums[begin + c] = total[c]
+        for k in range(1, whole):
             shift = Index(k)
             for c in range(Index(n)):
-                row[c] += total[c + shift]
+                sums[begin + c] += total[c + shift]
         if rest > 0:
             shift = Index(whole)
             for c in range(Index(n)):
-                row[c] += part[c + shift]
+                sums[begin + c] += part[c + shift]
 
 
 @compiled
-def _sum_down(sums: Array, cut_sums: Array, r: int, whole: int, rest: int, n: int, distance: Array) -> None:
-    """Sum the rows of cells that a block spans."""
-    top = sums[r]
-    for c in range(n):
-        distance[c] = top[c]
-    for k in range(1, whole):
-        row = sums[r + k]
-        for c in range(n):
-            distance[c] += row[c]
-    if rest > 0:
-        row = cut_sums[r + whole]
-        for c in range(n):
-            distance[c] += row[c]
+def _clear(numbers: Array, n: int) -> None:
+    for c in range(Index(n)):
+        numbers[c] = 0
+
+
+@compiled
+def _add_sums(sums: Array, start: int, n: int, distance: Array) -> None:
+    begin = Index(start)
+    for c in range(Index(n)):
+        distance[c] += sums[begin + c]
+
+
+@compiled
+def _find_candidates(distance: Array, worst: Array, start: int, n: int, found: Array) -> int:
+    """List the c with distance[c] ≤ worst[start + c], without a branch; return how many."""
+    count = 0
+    offset = Index(start)
+    for c in range(Index(n)):
+        found[count] = c
+        count += distance[c] <= worst[offset + c]
+    return count
 
 
 @compiled
@@ -184,17 +193,6 @@ def _insert(keys: Array, start: int, count: int, key: np.int64) -> None:
 
 
 @compiled
-def _find_below(values: Array, bounds: Array, start: int, n: int, found: Array) -> int:
-    """List the i with values[i] < bounds[start + i], without a branch; return how many."""
-    count = 0
-    offset = Index(start)
-    for i in range(Index(n)):
-        found[count] = i
-        count += values[i] < bounds[offset + i]
-    return count
-
-
-@compiled
 def match_strip(
     planes: Array,
     shape: tuple[int, int],
@@ -202,6 +200,7 @@ def match_strip(
     block: int,
     step: int,
     displacements: Array,
+    runs: Array,
     limit: float,
     first: int,
     last: int,
@@ -209,78 +208,104 @@ def match_strip(
 ) -> None:
     """Write to ``matches[first:last]`` the positions (row · columns + column) of the blocks nearest to each reference.
 
-    The reference block comes first, the others by distance, among equals by their place in ``displacements``. Only
-    distances below ``limit`` count; the number of matches is cut to a power of two and the rest filled with −1.
+    ``displacements`` holds (down, along, rank), sorted into runs of equal "down" that begin and end at ``runs``: bands
+    of cells are compared with all displacements of a run while both are in the cache. The reference block comes first,
+    the others by distance, among equals by rank. Only distances up to ``limit`` count; the number of matches is cut to a
+    power of two and the rest filled with −1.
     """
     rows, columns = shape
     references, group = matches.shape[1], matches.shape[2]
     whole, rest = block // step, block % step
-    height = last - first
     spare = 1 if rest > 0 else 0
+    height = last - first
     total = np.zeros(width + MARGIN, np.float32)
     part = np.zeros(width + MARGIN, np.float32)
-    sums = np.zeros((height + whole + 1, references + MARGIN), np.float32)
-    cut_sums = np.zeros((height + whole + 1, references + MARGIN), np.float32)
     distance = np.zeros(references + MARGIN, np.float32)
     bits = distance.view(np.int32)
     bound_distance = np.zeros(1, np.float32)
     bound_bits = bound_distance.view(np.int32)
     found = np.zeros(references + 1, np.int64)
-    # A key is a distance and the number of a displacement: comparing keys compares both. The reference itself has none.
+    # Of each displacement of a run, the last ``whole`` bands, in a ring.
+    length = references + MARGIN
+    longest = 0
+    for run in range(runs.shape[0] - 1):
+        longest = max(longest, runs[run + 1] - runs[run])
+    sums = np.zeros(longest * whole * length, np.float32)
+    # A key is a distance and a rank: comparing keys compares both. That of the reference is smaller than any other.
     room = group + 1
     keys = np.full(height * references * room, NOTHING, np.int64)
-    worst = np.full(height * references, np.float32(limit) if group > 1 else np.float32(0), np.float32)
+    worst = np.full(height * references, np.float32(limit), np.float32)
     for i in range(height * references):
         keys[i * room + group - 1] = -1
         keys[i * room + group] = -1
 
-    for code in range(displacements.shape[0]):
-        dy, dx = displacements[code, 0], displacements[code, 1]
-        # Reference rows [r0, r1) and columns [c0, c1) whose displaced block lies within the image.
-        r0 = max(first, (-dy + step - 1) // step)
-        r1 = min(last, (rows - block - dy) // step + 1)
-        c0 = max(0, (-dx + step - 1) // step)
-        c1 = min(references, (columns - block - dx) // step + 1)
-        n = c1 - c0
-        if r1 <= r0 or n <= 0:
-            continue
-        # Whole vector registers: what is computed beyond the last block is read by nobody.
-        wide = (n + 7) // 8 * 8
-        cells = (n + whole + spare + 6) // 8 * 8
-        for band in range(r0, r1 + whole - 1 + spare):
-            total[:cells] = 0
-            part[:cells] = 0
-            for i in range(rest):
-                _add_row(planes, band * step + i, dy, dx, c0, cells, step, rest, width, total, part)
-            if rest > 0:
-                _sum_across(total, part, whole, rest, wide, cut_sums[band - r0])
-            if band < r1 + whole - 1:
-                for i in range(rest, step):
-                    _add_row(planes, band * step + i, dy, dx, c0, cells, step, rest, width, total, part)
-                _sum_across(total, part, whole, rest, wide, sums[band - r0])
+    for run in range(runs.shape[0] - 1):
+        down = displacements[runs[run], 0]
+        # Reference rows [r0, r1), and below columns [c0, c1), whose displaced block lies within the image.
+        r0 = max(first, (-down + step - 1) // step)
+        r1 = min(last, (rows - block - down) // step + 1)
+        for band in range(r0, r1 + whole - 1 + spare if r1 > r0 else r0):
             r = band - whole + 1 - spare
-            if r < r0:
-                continue
-            _sum_down(sums, cut_sums, r - r0, whole, rest, wide, distance)
-            corner = (r - first) * references + c0
-            for hit in range(_find_below(distance, worst, corner, n, found)):
-                c = found[hit]
-                start = (corner + c) * room
-                _insert(keys, start, group, (np.int64(bits[c]) << CODE_BITS) | code)
-                if keys[start] != NOTHING:
-                    bound_bits[0] = np.int32(keys[start] >> CODE_BITS)
-                    worst[corner + c] = bound_distance[0]
+            for d in range(runs[run], runs[run + 1]):
+                along = displacements[d, 1]
+                c0 = max(0, (-along + step - 1) // step)
+                c1 = min(references, (columns - block - along) // step + 1)
+                n = c1 - c0
+                if n <= 0:
+                    continue
+                # Whole vector registers: what is computed beyond the last block is read by nobody.
+                wide = (n + 7) // 8 * 8
+                cells = (n + whole + spare + 6) // 8 * 8
+                ring = (d - runs[run]) * whole
+                _clear(total, cells)
+                if rest > 0:
+                    _clear(part, cells)
+                for i in range(rest):
+                    _add_row(planes, band * step + i, down, along, c0, cells, step, rest, width, total, part)
+                if r >= r0:
+                    _clear(distance, wide)
+                    if rest > 0:
+                        _sum_across(total, part, whole, rest, wide, distance, 0)
+                    for k in range(1 - spare, whole):
+                        _add_sums(sums, (ring + (band - k - spare) % whole) * length, wide, distance)
+                if band < r1 + whole - 1:
+                    for i in range(rest, step):
+                        _add_row(planes, band * step + i, down, along, c0, cells, step, rest, width, total, part)
+                    _sum_across(total, part, whole, rest, wide, sums, (ring + band % whole) * length)
+                    if rest == 0 and r >= r0:
+                        _add_sums(sums, (ring + band % whole) * length, wide, distance)
+                if r < r0:
+                    continue
+                corner = (r - first) * references + c0
+                rank = displacements[d, 2]
+                for hit in range(_find_candidates(distance, worst, corner, n, found)):
+                    c = found[hit]
+                    start = (corner + c) * room
+                    _insert(keys, start, group, (np.int64(bits[c]) << RANK_BITS) | rank)
+                    if keys[start] != NOTHING:
+                        bound_bits[0] = np.int32(keys[start] >> RANK_BITS)
+                        worst[corner + c] = bound_distance[0]
+    _write_matches(keys, displacements, step, columns, first, last, matches)
 
-    for r in range(height):
+
+@compiled
+def _write_matches(
+    keys: Array, displacements: Array, step: int, columns: int, first: int, last: int, matches: Array
+) -> None:
+    """Turn sorted keys into positions."""
+    references, group = matches.shape[1], matches.shape[2]
+    shift = np.zeros(displacements.shape[0], np.int64)
+    for d in range(displacements.shape[0]):
+        shift[displacements[d, 2]] = displacements[d, 0] * columns + displacements[d, 1]
+    for r in range(first, last):
         for c in range(references):
-            end = (r * references + c) * room + group - 1
+            end = ((r - first) * references + c) * (group + 1) + group - 1
             count = 1
             while 2 * count <= group and keys[end - 2 * count + 1] != NOTHING:
                 count *= 2
-            here = matches[first + r, c]
+            here = matches[r, c]
             here[:] = -1
-            here[0] = ((first + r) * columns + c) * step
+            reference = (r * columns + c) * step
+            here[0] = reference
             for k in range(1, count):
-                code = keys[end - k] & CODE_MASK
-                y, x = (first + r) * step + displacements[code, 0], c * step + displacements[code, 1]
-                here[k] = y * columns + x
+                here[k] = reference + shift[keys[end - k] & RANK_MASK]

@@ -67,13 +67,20 @@ def run_stage(
 
 
 @cache
-def displacements(radius: int, dense_radius: int) -> Array:
-    """The window's displacements (down, along) without (0, 0), the nearest first: they are the likeliest matches."""
+def displacements(radius: int, dense_radius: int) -> tuple[Array, Array]:
+    """The window's displacements (down, along, rank) without (0, 0), and where those with another "down" begin.
+
+    The nearer ones have the lower rank and tend to come first: they are the likeliest matches.
+    """
     down, along = (axis.ravel() for axis in np.mgrid[-radius : radius + 1, -radius : radius + 1])
     near = np.maximum(abs(down), abs(along)) <= dense_radius
     used = (near | ((down + along) % 2 == 0)) & ((down != 0) | (along != 0))
+    down, along = down[used], along[used]
     order = np.lexsort((along, down, down**2 + along**2))
-    return np.ascontiguousarray(np.stack([down, along], axis=1)[order][used[order]], np.int64)
+    table = np.stack([down[order], along[order], np.arange(len(order))], axis=1)
+    table = table[np.lexsort((table[:, 2], table[:, 0], abs(table[:, 0])))]
+    runs = np.flatnonzero(np.diff(table[:, 0], prepend=-radius - 1, append=radius + 1))
+    return np.ascontiguousarray(table, np.int64), runs.astype(np.int64)
 
 
 def find_matches(image: Array, layout: Layout, parameters: StageParameters) -> Array:
@@ -84,14 +91,14 @@ def find_matches(image: Array, layout: Layout, parameters: StageParameters) -> A
     width = -(-layout.columns // step) + 1
     planes = np.empty(layout.rows * step * width + MARGIN, np.float32)
     to_planes(image, step, width, planes)
-    window = displacements(parameters.radius, parameters.dense_radius)
+    window, runs = displacements(parameters.radius, parameters.dense_radius)
     limit = min(parameters.match_threshold * block * block, 1e30)
     matches = np.empty((layout.reference_rows, layout.reference_columns, parameters.group), np.int32)
     strips = _strips(layout.reference_rows, MATCH_ROWS)
 
     def work(start: int, stop: int) -> None:
         for first, last in strips[start:stop]:
-            match_strip(planes, image.shape, width, block, step, window, limit, first, last, matches)
+            match_strip(planes, image.shape, width, block, step, window, runs, limit, first, last, matches)
 
     run_sliced(work, len(strips))
     return matches

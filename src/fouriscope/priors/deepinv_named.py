@@ -172,7 +172,7 @@ def _build(architecture: _Architecture, path: Path) -> Any:
     state = read_weights(path)
     arguments = {**architecture.grey, "pretrained": None}  # by default it would download
     if architecture.costly_start:
-        # DRUNet starts from random orthogonal matrices, for half a minute; without memory there is nothing to start.
+        # DRUNet starts from random orthogonal matrices, which takes 15 s; without memory there is nothing to start.
         with import_torch().device("meta"):
             module = cls(**arguments, device=None)
     else:

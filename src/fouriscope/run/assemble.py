@@ -127,7 +127,7 @@ def _described_prior(section: str, description: dict[str, Any]) -> Prior:
 def build_stop(section: StopSection) -> StopRule:
     """Whichever comes first of what the section [stop] names."""
     rules: list[StopRule] = []
-    if section.iterations is not None:
+    if section.iterations is not None and section.iterations != "unlimited":
         rules.append(Iterations(section.iterations))
     if section.seconds is not None:
         rules.append(Seconds(section.seconds))
@@ -157,14 +157,14 @@ def build_solver(
     population = np.flatnonzero(fidelity.weights > 0)
     batch = min(settings.batch, len(population))
     sampler = make_sampler(
-        "all" if batch == len(population) else settings.sampler,
+        # Without replacement, a minibatch of everything is everything.
+        "all" if batch == len(population) and settings.sampler != "uniform" else settings.sampler,
         population=population,
         batch=batch,
         bright_field=model.geometry.bright_field,
         # The subset of a fixed sampler must not move the random numbers of the iterations.
         rng=np.random.default_rng((settings.seed, 1)),
     )
-    truth = acquisition.truth
     return PnP(
         fidelity,
         sampler,
@@ -173,5 +173,5 @@ def build_solver(
         acceleration=settings.acceleration,
         start=settings.start if start is None else start,
         seed=settings.seed,
-        truth=truth if truth is not None and truth.shape == model.x_shape else None,
+        truth=acquisition.truth,
     )

@@ -135,7 +135,7 @@ class SolverSection(Section):
 class StopSection(Section):
     """[stop]: whichever comes first."""
 
-    iterations: Annotated[int, Field(ge=1)] | None = 300
+    iterations: Annotated[int, Field(ge=1)] | Literal["unlimited"] | None = 300
     seconds: Positive | None = None
     residual: Positive | None = None
 

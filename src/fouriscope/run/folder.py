@@ -65,6 +65,10 @@ class RunFolder:
                 f"{folder.path}: not a run folder (it must hold config.toml and provenance.json); if a run was killed "
                 "here before it began, delete the folder and start again"
             )
+        if (found := folder.provenance().get("format")) != FORMAT:
+            raise RunFolderError(
+                f"{folder.path} has format {found}, this fouriscope reads {FORMAT}; use the version that wrote it"
+            )
         return folder
 
     def check_free(self) -> None:

@@ -91,7 +91,7 @@ class PnP(Solver):
             raise InvalidInputError("each image needs a prior object of its own: a prior keeps a warm state")
         if step != "auto" and not (math.isfinite(step) and step > 0):
             raise InvalidInputError(f'step must be a positive number or "auto", got {step}')
-        super().__init__(truth=None if truth is None else self._observed(model.check_x(truth)))
+        super().__init__(truth=None if truth is None else self._observed_truth(np.asarray(truth)))
         self.acceleration = acceleration
         self.automatic_step = step == "auto"
         self.step_size = math.nan if step == "auto" else float(step)
@@ -104,6 +104,7 @@ class PnP(Solver):
         self._safeguard = Safeguard(fidelity)
         self._retreats = 0
         self._prepared = False
+        self._iterations = 0
         self._before: tuple[RealArray, RealArray] | None = None
 
     @property
@@ -117,11 +118,27 @@ class PnP(Solver):
         model = self.fidelity.model
         return model.object.images(x)[0][model.geometry.object_window]
 
+    def _observed_truth(self, truth: RealArray) -> RealArray:
+        """The phase of a truth given as x, as a phase on the object's grid, or already cut to the window."""
+        model = self.fidelity.model
+        window = model.geometry.object_window
+        if truth.shape == model.x_shape:
+            return self._observed(truth)
+        if truth.shape == model.object_shape:
+            return truth[window]
+        expected = np.empty(model.object_shape, bool)[window].shape
+        if truth.shape == expected:
+            return truth
+        raise InvalidInputError(
+            f"the truth has shape {truth.shape}, the reconstruction {expected}: reconstruct on the truth's grid with "
+            "object_shape, or leave the truth out"
+        )
+
     @np.errstate(over="ignore", invalid="ignore")  # the safeguard notices a step that goes astray, and acts
     def step(self) -> StepReport:
         if not self._prepared:
             self._prepare()
-        if len(self.history) in TEMPERATURE_TAKEN_AT and any(prior.strength == "auto" for prior in self.priors):
+        if self._iterations in TEMPERATURE_TAKEN_AT and any(prior.strength == "auto" for prior in self.priors):
             self._take_temperature()
         while True:
             batch = self.sampler.draw(self.rng)
@@ -137,6 +154,7 @@ class PnP(Solver):
         residual = relative_distance(x, self._s)
         self._before = (self._s, gradient) if self.automatic_step and self.sampler.is_fixed else None
         self._x, self._s, self._q = x, s, q
+        self._iterations += 1
         return StepReport(misfit, residual, self.step_size, self._strengths[0], len(batch.leds))
 
     def _prepare(self) -> None:
@@ -168,7 +186,7 @@ class PnP(Solver):
         """
         population = self.sampler.population
         bright = population[self.fidelity.model.geometry.bright_field[population]]
-        flat_start = not len(self.history) and len(bright)
+        flat_start = not self._iterations and len(bright)
         temperature = noise_temperature(self.fidelity, self._x, bright if flat_start else population, self.rng) * (
             len(bright) / len(population) if flat_start else 1.0
         )
@@ -201,7 +219,7 @@ class PnP(Solver):
     def _retreat(self, misfit: float) -> None:
         if not self.automatic_step:
             raise DivergenceError(
-                f"diverged after {len(self.history)} iterations with step={self.step_size:g} (the misfit is "
+                f"diverged after {self._iterations} iterations with step={self.step_size:g} (the misfit is "
                 f'{misfit:.3g} and far above its best); use step="auto" or a smaller number'
             )
         self._retreats += 1
@@ -233,6 +251,7 @@ class PnP(Solver):
             "temperature": self.temperature,
             "retreats": self._retreats,
             "prepared": self._prepared,
+            "iterations": self._iterations,
             "safeguard": self._safeguard.values(),
             "rng": self.rng.bit_generator.state,
         }
@@ -249,6 +268,7 @@ class PnP(Solver):
         self._x, self._s, self._q = arrays["x"], arrays["s"], values["q"]
         self.step_size, self.temperature = values["step_size"], values["temperature"]
         self._retreats, self._prepared = values["retreats"], values["prepared"]
+        self._iterations = values["iterations"]
         self._safeguard.load(values["safeguard"], arrays.get("refuge"))
         self._before = (arrays["before_s"], arrays["before_gradient"]) if "before_s" in arrays else None
         for channel, prior in enumerate(self.priors):
