@@ -10,7 +10,7 @@ from fouriscope.reductions import distance, dot, norm, spread
 
 @pytest.mark.parametrize("shape", [(1,), (1023,), (1025,), (37, 91), (2, 64, 65)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sums_equal_numpy_in_double(shape: tuple[int, ...], dtype: type[np.floating]) -> None:  # type: ignore[type-arg]
+def test_sums_equal_numpy_in_double(shape: tuple[int, ...], dtype: type[np.float32] | type[np.float64]) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape).astype(dtype) for _ in range(2))
     tolerance = 2e-6 if dtype is np.float32 else 1e-13

@@ -30,6 +30,11 @@ _HOME = {
     "Box": "priors",
     "L1": "priors",
     "TV": "priors",
+    "BM3D": "priors",
+    "NLM": "priors",
+    "Wavelet": "priors",
+    "TorchDenoiser": "priors",
+    "DeepinvDenoiser": "priors",
     "PnP": "solvers",
     "Result": "run",
     "RunFolder": "run",
@@ -39,12 +44,15 @@ _HOME = {
 }
 
 __all__ = [
+    "BM3D",
     "L1",
+    "NLM",
     "TV",
     "Acquisition",
     "Box",
     "Camera",
     "DataFidelity",
+    "DeepinvDenoiser",
     "Directions",
     "ForwardModel",
     "GlassSlide",
@@ -57,6 +65,8 @@ __all__ = [
     "Pupil",
     "Result",
     "RunFolder",
+    "TorchDenoiser",
+    "Wavelet",
     "__version__",
     "check_adjoint",
     "check_gradient",
@@ -89,7 +99,7 @@ if TYPE_CHECKING:
     from fouriscope.fidelity import DataFidelity, Minibatch
     from fouriscope.forward import ForwardModel, check_adjoint, check_gradient
     from fouriscope.optics import Directions, GlassSlide, LEDArray, Optics, Pupil
-    from fouriscope.priors import L1, TV, Box, NoPrior, Prior
+    from fouriscope.priors import BM3D, L1, NLM, TV, Box, DeepinvDenoiser, NoPrior, Prior, TorchDenoiser, Wavelet
     from fouriscope.reconstruction import reconstruct
     from fouriscope.run import Result, RunFolder
     from fouriscope.simulation import Camera, simulate

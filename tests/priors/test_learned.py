@@ -5,6 +5,7 @@ The first half runs everywhere. The second needs ``pip install "fouriscope[learn
 
 from __future__ import annotations
 
+import copy
 import sys
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,12 @@ class TestTorchModule:
         denoised = TorchDenoiser(scalar, noise_input="scalar").denoise(image, 2.0)
         assert float(scalar.seen[1]) == pytest.approx(2.0 / span)
         np.testing.assert_allclose(denoised, image.min() + (image - image.min()) * 2.0 / span, rtol=1e-6)
+
+    def test_a_copy_shares_the_weights(self, torch: Any) -> None:
+        prior = TorchDenoiser(network(torch, lambda x: x))
+        other = copy.deepcopy(prior)
+        assert other is not prior
+        assert other.module is prior.module
 
     def test_it_is_put_back_into_eval_mode(self, torch: Any) -> None:
         module = network(torch, lambda x: x).train()

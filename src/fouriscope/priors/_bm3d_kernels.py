@@ -16,9 +16,11 @@ the two halves of every butterfly contiguous.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from fouriscope.priors._bm3d_matching import Array, Index, compiled
+from fouriscope.priors._bm3d_matching import Array, Index, compiled, inlined
 
 LANES = 8
 STRIDE = 528
@@ -28,6 +30,37 @@ _1, _2, _3, _4, _5, _6, _7 = (Index(k) for k in range(1, 8))
 _ROW1, _ROW2, _ROW3, _ROW4, _ROW5, _ROW6, _ROW7 = (Index(k * STRIDE) for k in range(1, 8))
 
 
+@inlined
+def _combine(source: Array, start: int, matrix: Array, lane: int, lanes: int, count: int) -> tuple[Any, ...]:
+    """Σ_j source[start + j] matrix[j, lane … lane + 7] for j < ``count``; unrolled where the count is a constant."""
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0)
+    for j in range(count):
+        value = source[Index(start + j)]
+        m = Index(j * lanes + lane)
+        s0 += value * matrix[m]
+        s1 += value * matrix[m + _1]
+        s2 += value * matrix[m + _2]
+        s3 += value * matrix[m + _3]
+        s4 += value * matrix[m + _4]
+        s5 += value * matrix[m + _5]
+        s6 += value * matrix[m + _6]
+        s7 += value * matrix[m + _7]
+    return s0, s1, s2, s3, s4, s5, s6, s7
+
+
+@inlined
+def _store(sums: tuple[Any, ...], target: Array, t: int) -> None:
+    t0 = Index(t)
+    target[t0] = sums[0]
+    target[t0 + _1] = sums[1]
+    target[t0 + _2] = sums[2]
+    target[t0 + _3] = sums[3]
+    target[t0 + _4] = sums[4]
+    target[t0 + _5] = sums[5]
+    target[t0 + _6] = sums[6]
+    target[t0 + _7] = sums[7]
+
+
 @compiled
 def transform_rows(image: Array, matrix: Array, lines: Array) -> None:
     """lines[y, x, v] = Σ_j matrix[j, v] image[y, x + j]; flat, with ``matrix`` padded to the lanes."""
@@ -35,64 +68,44 @@ def transform_rows(image: Array, matrix: Array, lines: Array) -> None:
     block, lanes = matrix.shape
     flat = matrix.ravel()
     for y in range(rows):
-        for x in range(columns - block + 1):
-            for q in range(0, lanes, LANES):
-                s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0)
-                for j in range(block):
-                    pixel = image[y, x + j]
-                    m = Index(j * lanes + q)
-                    s0 += pixel * flat[m]
-                    s1 += pixel * flat[m + _1]
-                    s2 += pixel * flat[m + _2]
-                    s3 += pixel * flat[m + _3]
-                    s4 += pixel * flat[m + _4]
-                    s5 += pixel * flat[m + _5]
-                    s6 += pixel * flat[m + _6]
-                    s7 += pixel * flat[m + _7]
-                o = Index((y * columns + x) * lanes + q)
-                lines[o] = s0
-                lines[o + _1] = s1
-                lines[o + _2] = s2
-                lines[o + _3] = s3
-                lines[o + _4] = s4
-                lines[o + _5] = s5
-                lines[o + _6] = s6
-                lines[o + _7] = s7
+        pixels = image[y]
+        start = y * columns * lanes
+        if block == 8:
+            for x in range(columns - 7):
+                _store(_combine(pixels, x, flat, 0, 8, 8), lines, start + x * 8)
+        else:
+            for x in range(columns - block + 1):
+                for q in range(0, lanes, LANES):
+                    _store(_combine(pixels, x, flat, q, lanes, block), lines, start + x * lanes + q)
 
 
-@compiled
-def _copy_lanes(source: Array, s: int, target: Array, t: int) -> None:
-    s0, t0 = Index(s), Index(t)
+@inlined
+def _load(source: Array, s: int) -> tuple[Any, ...]:
+    s0 = Index(s)
+    return (
+        source[s0],
+        source[s0 + _1],
+        source[s0 + _2],
+        source[s0 + _3],
+        source[s0 + _4],
+        source[s0 + _5],
+        source[s0 + _6],
+        source[s0 + _7],
+    )
+
+
+@inlined
+def _add_lanes(sums: tuple[Any, ...], target: Array, t: int) -> None:
     # All loads before all stores: the compiler need not fear that they overlap, and makes each a single instruction.
-    a0 = source[s0]
-    a1 = source[s0 + _1]
-    a2 = source[s0 + _2]
-    a3 = source[s0 + _3]
-    a4 = source[s0 + _4]
-    a5 = source[s0 + _5]
-    a6 = source[s0 + _6]
-    a7 = source[s0 + _7]
-    target[t0] = a0
-    target[t0 + _1] = a1
-    target[t0 + _2] = a2
-    target[t0 + _3] = a3
-    target[t0 + _4] = a4
-    target[t0 + _5] = a5
-    target[t0 + _6] = a6
-    target[t0 + _7] = a7
-
-
-@compiled
-def _add_lanes(source: Array, s: int, weight: np.float32, target: Array, t: int) -> None:
-    s0, t0 = Index(s), Index(t)
-    a0 = target[t0] + weight * source[s0]
-    a1 = target[t0 + _1] + weight * source[s0 + _1]
-    a2 = target[t0 + _2] + weight * source[s0 + _2]
-    a3 = target[t0 + _3] + weight * source[s0 + _3]
-    a4 = target[t0 + _4] + weight * source[s0 + _4]
-    a5 = target[t0 + _5] + weight * source[s0 + _5]
-    a6 = target[t0 + _6] + weight * source[s0 + _6]
-    a7 = target[t0 + _7] + weight * source[s0 + _7]
+    t0 = Index(t)
+    a0 = target[t0] + sums[0]
+    a1 = target[t0 + _1] + sums[1]
+    a2 = target[t0 + _2] + sums[2]
+    a3 = target[t0 + _3] + sums[3]
+    a4 = target[t0 + _4] + sums[4]
+    a5 = target[t0 + _5] + sums[5]
+    a6 = target[t0 + _6] + sums[6]
+    a7 = target[t0 + _7] + sums[7]
     target[t0] = a0
     target[t0 + _1] = a1
     target[t0 + _2] = a2
@@ -108,19 +121,25 @@ def _gather(lines: Array, columns: int, members: Array, count: int, block: int, 
     for k in range(block):
         for i in range(count):
             source = (members[i] + k * columns) * lanes
-            for q in range(0, lanes, LANES):
-                _copy_lanes(lines, source + q, group, k * STRIDE + i * lanes + q)
+            target = k * STRIDE + i * lanes
+            if lanes == 8:
+                _store(_load(lines, source), group, target)
+            else:
+                for q in range(0, lanes, LANES):
+                    _store(_load(lines, source + q), group, target + q)
 
 
 @compiled
-def _scatter(
-    group: Array, weight: np.float32, columns: int, members: Array, count: int, block: int, lanes: int, lines: Array
-) -> None:
+def _scatter(group: Array, columns: int, members: Array, count: int, block: int, lanes: int, lines: Array) -> None:
     for k in range(block):
         for i in range(count):
+            source = k * STRIDE + i * lanes
             target = (members[i] + k * columns) * lanes
-            for q in range(0, lanes, LANES):
-                _add_lanes(group, k * STRIDE + i * lanes + q, weight, lines, target + q)
+            if lanes == 8:
+                _add_lanes(_load(group, source), lines, target)
+            else:
+                for q in range(0, lanes, LANES):
+                    _add_lanes(_load(group, source + q), lines, target + q)
 
 
 @compiled
@@ -151,7 +170,7 @@ def _transform_columns(matrix: Array, source: Array, target: Array, n: int) -> N
                     target[t + i] += factor * source[s + i]
 
 
-@compiled
+@inlined
 def _butterflies(group: Array, start: int, half: int) -> None:
     root = np.float32(np.sqrt(0.5))
     upper, lower = Index(start), Index(start + half)
@@ -234,8 +253,8 @@ def filter_strip(
 ) -> None:
     """Filter the groups of the reference rows [first, last) and add them to ``summed`` (lines) and ``weights``.
 
-    All of these start at row ``top`` of the image. The rows are worked on in tiles of columns, so that what the blocks of a
-    window share stays in the cache however wide the image is.
+    All of these start at row ``top`` of the image. The rows are worked on in tiles of columns, so that what the blocks
+    of a window share stays in the cache however wide the image is.
     """
     block = forward.shape[0]
     references, largest = matches.shape[1], matches.shape[2]
@@ -271,8 +290,8 @@ def filter_strip(
                 else:
                     weight = np.float32(1 / _shrink_hard(other, block, n, level))
                 _transform_group(other, block, n, lanes, hadamard, True)
-                _transform_columns(backward, other, group, n)
-                _scatter(group, weight, columns, members, count, block, lanes, summed)
+                _transform_columns(backward * weight, other, group, n)
+                _scatter(group, columns, members, count, block, lanes, summed)
                 for i in range(count):
                     weights[members[i]] += weight
 
@@ -290,37 +309,14 @@ def finish_strip(
     denominator[:] = 0
     for y in range(rows):
         line[:] = 0
-        for x in range(columns - block + 1):
-            for q in range(0, lanes, LANES):
-                s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0)
-                for v in range(lanes):
-                    coefficient = summed[(y * columns + x) * lanes + v]
-                    m = Index(v * lanes + q)
-                    s0 += coefficient * flat[m]
-                    s1 += coefficient * flat[m + _1]
-                    s2 += coefficient * flat[m + _2]
-                    s3 += coefficient * flat[m + _3]
-                    s4 += coefficient * flat[m + _4]
-                    s5 += coefficient * flat[m + _5]
-                    s6 += coefficient * flat[m + _6]
-                    s7 += coefficient * flat[m + _7]
-                o = Index(x + q)
-                s0 += line[o]
-                s1 += line[o + _1]
-                s2 += line[o + _2]
-                s3 += line[o + _3]
-                s4 += line[o + _4]
-                s5 += line[o + _5]
-                s6 += line[o + _6]
-                s7 += line[o + _7]
-                line[o] = s0
-                line[o + _1] = s1
-                line[o + _2] = s2
-                line[o + _3] = s3
-                line[o + _4] = s4
-                line[o + _5] = s5
-                line[o + _6] = s6
-                line[o + _7] = s7
+        start = y * columns * lanes
+        if lanes == 8:
+            for x in range(columns - block + 1):
+                _add_lanes(_combine(summed, start + x * 8, flat, 0, 8, 8), line, x)
+        else:
+            for x in range(columns - block + 1):
+                for q in range(0, lanes, LANES):
+                    _add_lanes(_combine(summed, start + x * lanes, flat, q, lanes, lanes), line, x + q)
         numerator[y] = line[:columns]
         line[:] = 0
         for j in range(block):

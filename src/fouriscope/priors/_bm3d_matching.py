@@ -37,6 +37,12 @@ def compiled(function: Function) -> Function:
     return fast
 
 
+def inlined(function: Function) -> Function:
+    """For small kernels called within loops: a true call counts the references of its arrays, at dear atomic cost."""
+    fast: Function = njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")(function)
+    return fast
+
+
 @compiled
 def to_planes(image: Array, step: int, width: int, planes: Array) -> None:
     """Sort the pixels of each row by their phase; cells beyond the image are zero."""
@@ -49,7 +55,7 @@ def to_planes(image: Array, step: int, width: int, planes: Array) -> None:
                 planes[start + c] = image[y, c * step + p]
 
 
-@compiled
+@inlined
 def _add_four(planes: Array, a: int, b0: int, b1: int, b2: int, b3: int, width: int, n: int, total: Array) -> None:
     """Add the squared differences of one row of pixels to the cells, at a step of four (a whole number of cells)."""
     a0, a1, a2, a3 = Index(a), Index(a + width), Index(a + 2 * width), Index(a + 3 * width)
@@ -62,7 +68,7 @@ def _add_four(planes: Array, a: int, b0: int, b1: int, b2: int, b3: int, width: 
         total[c] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
 
 
-@compiled
+@inlined
 def _add_three(planes: Array, a: int, b0: int, b1: int, b2: int, width: int, n: int, total: Array, part: Array) -> None:
     """The same at a step of three, with the sums over the first two phases, by which a block of eight ends."""
     a0, a1, a2 = Index(a), Index(a + width), Index(a + 2 * width)
@@ -76,7 +82,7 @@ def _add_three(planes: Array, a: int, b0: int, b1: int, b2: int, width: int, n: 
         total[c] += first + d2 * d2
 
 
-@compiled
+@inlined
 def _add_phase(planes: Array, a: int, b: int, n: int, total: Array) -> None:
     a0, b0 = Index(a), Index(b)
     for c in range(Index(n)):
@@ -84,7 +90,7 @@ def _add_phase(planes: Array, a: int, b: int, n: int, total: Array) -> None:
         total[c] += d * d
 
 
-@compiled
+@inlined
 def _add_row(
     planes: Array,
     y: int,
@@ -133,7 +139,7 @@ def _add_row(
                 _add_phase(planes, a + p * width, q, n, part)
 
 
-@compiled
+@inlined
 def _sum_across(total: Array, part: Array, whole: int, rest: int, n: int, sums: Array, start: int) -> None:
     """Sum the cells that a block spans along a row of cells."""
     one, two, begin = Index(1), Index(2), Index(start)
@@ -156,20 +162,20 @@ def _sum_across(total: Array, part: Array, whole: int, rest: int, n: int, sums: 
                 sums[begin + c] += part[c + shift]
 
 
-@compiled
+@inlined
 def _clear(numbers: Array, n: int) -> None:
     for c in range(Index(n)):
         numbers[c] = 0
 
 
-@compiled
+@inlined
 def _add_sums(sums: Array, start: int, n: int, distance: Array) -> None:
     begin = Index(start)
     for c in range(Index(n)):
         distance[c] += sums[begin + c]
 
 
-@compiled
+@inlined
 def _find_candidates(distance: Array, worst: Array, start: int, n: int, found: Array) -> int:
     """List the c with distance[c] ≤ worst[start + c], without a branch; return how many."""
     count = 0
@@ -180,7 +186,7 @@ def _find_candidates(distance: Array, worst: Array, start: int, n: int, found: A
     return count
 
 
-@compiled
+@inlined
 def _insert(keys: Array, start: int, count: int, key: np.int64) -> None:
     """Put ``key`` in its place among ``count`` descending keys, of which the largest falls out.
 
@@ -210,8 +216,8 @@ def match_strip(
 
     ``displacements`` holds (down, along, rank), sorted into runs of equal "down" that begin and end at ``runs``: bands
     of cells are compared with all displacements of a run while both are in the cache. The reference block comes first,
-    the others by distance, among equals by rank. Only distances up to ``limit`` count; the number of matches is cut to a
-    power of two and the rest filled with −1.
+    the others by distance, among equals by rank. Only distances up to ``limit`` count; the number of matches is cut to
+    a power of two and the rest filled with −1.
     """
     rows, columns = shape
     references, group = matches.shape[1], matches.shape[2]

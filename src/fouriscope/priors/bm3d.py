@@ -47,8 +47,8 @@ class BM3D(Prior):
     strength
         λ, see :class:`Prior`; ``"auto"`` is the temperature T itself, right for a denoiser that believes in its σ.
     profile
-        ``"normal"`` has the published sizes but for a step of 4 in the second stage; ``"fast"`` looks for fewer
-        blocks, nearer by, for some 0.1 dB less.
+        ``"normal"`` has the published sizes but for a step of 4 in the second stage; ``"fast"`` has fewer reference
+        blocks and looks at fewer others, nearer by, for some 0.05 dB less.
     stages
         ``"both"``, or ``"hard"`` for the first alone: half the time, some 0.5 dB less.
     rematch_every
@@ -205,7 +205,8 @@ def bm3d(
     array([[0.5, 0.5, 0.5],
            [0.5, 0.5, 0.5]])
     """
-    return BM3D(profile=profile, stages=stages, **overrides).denoise(image, sigma)
+    parameters: dict[str, Any] = dict(overrides)
+    return BM3D(profile=profile, stages=stages, **parameters).denoise(image, sigma)
 
 
 def _are_matches(matches: npt.NDArray[Any], shape: tuple[int, int], stage: StageParameters) -> bool:

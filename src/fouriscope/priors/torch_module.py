@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
@@ -101,6 +102,9 @@ class TorchDenoiser(Prior):
     def check_installed() -> None:
         """Raise what hinders this prior from being used."""
         import_torch()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TorchDenoiser:
+        return copy.copy(self)  # a module keeps nothing between calls: phase and absorption can share its weights
 
     def _denoise(self, image: Image, sigma: float) -> Image:
         blind = self.noise_input == "none"

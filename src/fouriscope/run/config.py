@@ -179,7 +179,20 @@ def load_config(path: str | Path) -> RunConfig:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{path}: not a TOML file ({error})") from error
-    return parse_config(document, where=str(path))
+    config = parse_config(document, where=str(path))
+    return config.model_copy(
+        update={
+            section: _with_absolute_weights(getattr(config, section), path.parent.resolve())
+            for section in ("prior", "prior_absorption")
+        }
+    )
+
+
+def _with_absolute_weights(prior: dict[str, Any] | None, folder: Path) -> dict[str, Any] | None:
+    """A learned prior names a file, which like every path in the configuration starts at its folder."""
+    if prior is None or not isinstance(prior.get("weights"), str):
+        return prior
+    return prior | {"weights": str(folder / prior["weights"])}
 
 
 def parse_config(document: dict[str, Any], *, where: str) -> RunConfig:
