@@ -167,7 +167,8 @@ def filter_by_definition(
 
     def coefficients(image: Image, corners: list[tuple[int, int]]) -> npt.NDArray[np.float64]:
         blocks = np.stack([image[y : y + stage.block, x : x + stage.block] for y, x in corners]).astype(np.float64)
-        return np.einsum("mn,uk,nkl,vl->muv", along, forward, blocks, forward)
+        spectrum: npt.NDArray[np.float64] = np.einsum("mn,uk,nkl,vl->muv", along, forward, blocks, forward)
+        return spectrum
 
     for found in matches.reshape(-1, stage.group):
         corners = [divmod(int(position), noisy.shape[1]) for position in found if position >= 0]
@@ -205,7 +206,9 @@ class TestFiltering:
     @pytest.mark.parametrize("wiener", [False, True])
     def test_equals_the_formulas(self, stage: StageParameters, wiener: bool) -> None:
         layout = Layout.of((40, 52), stage)
-        noisy, pilot = layout.extend(whole_numbers((40, 52))), layout.extend(whole_numbers((40, 52), seed=1))
+        noisy, pilot = (
+            layout.extend(with_noise(whole_numbers((40, 52), seed), 1.0, seed).astype(np.float32)) for seed in (0, 1)
+        )
         guide = pilot if wiener else None
         matches = find_matches(noisy if guide is None else guide, layout, stage)
         np.testing.assert_allclose(
@@ -276,7 +279,7 @@ class TestWhole:
     def test_moves_with_the_image(self) -> None:
         # Away from the edges, by a multiple of the steps of both stages: the same blocks, the same result.
         image = with_noise(photograph(rows=slice(0, 220), columns=slice(100, 330)), 0.1)
-        small = {"hard_radius": 6, "wiener_radius": 6}
+        small: dict[str, Any] = {"hard_radius": 6, "wiener_radius": 6}
         whole, part = bm3d(image, 0.1, **small), bm3d(image[12:, 24:], 0.1, **small)
         reach = 2 * (6 + 8 + 6)
         error = abs(whole[12:, 24:] - part)[reach:-reach, reach:-reach]
