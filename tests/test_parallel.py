@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
 import pytest
 
+from fouriscope.errors import InvalidInputError
 from fouriscope.parallel import available_threads, run_sliced, split, thread_count, threads
 
 
@@ -93,9 +97,53 @@ def test_the_environment_sets_the_default(monkeypatch: pytest.MonkeyPatch) -> No
     assert thread_count() == 5
     with threads(2):
         assert thread_count() == 2
-    for everything in ("0", None):
-        if everything is None:
-            monkeypatch.delenv("FOURISCOPE_THREADS")
-        else:
-            monkeypatch.setenv("FOURISCOPE_THREADS", everything)
-        assert thread_count() == available_threads() >= 1
+    monkeypatch.delenv("FOURISCOPE_THREADS")
+    assert thread_count() == available_threads() >= 1
+
+
+def test_thread_limits_of_different_threads_do_not_mix() -> None:
+    seen: list[int] = []
+    inside, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with threads(3):
+            inside.set()
+            leave.wait()
+            seen.append(thread_count())
+
+    before = thread_count()
+    thread = threading.Thread(target=other)
+    with threads(2):
+        thread.start()
+        inside.wait()
+        assert thread_count() == 2
+    leave.set()
+    thread.join()
+    assert seen == [3]
+    assert thread_count() == before
+
+
+def test_a_number_of_threads_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ("two", "0", "-1"):
+        monkeypatch.setenv("FOURISCOPE_THREADS", wrong)
+        with pytest.raises(InvalidInputError, match="FOURISCOPE_THREADS"):
+            thread_count()
+    monkeypatch.setenv("FOURISCOPE_THREADS", "5")
+    assert thread_count() == 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_can_use_threads() -> None:
+    program = (
+        "import os, signal\n"
+        "from fouriscope.parallel import run_sliced, threads\n"
+        "with threads(2):\n"
+        "    run_sliced(lambda start, stop: None, 10)\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        signal.alarm(20)  # a child that waits for threads it does not have ends here, with an error\n"
+        "        run_sliced(lambda start, stop: None, 10)\n"
+        "        os._exit(0)\n"
+        "    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -10,10 +10,13 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
 
-_limit: int | None = None
+from fouriscope.errors import InvalidInputError
+
+_limit: ContextVar[int | None] = ContextVar("fouriscope_threads", default=None)
 
 
 def available_threads() -> int:
@@ -25,9 +28,15 @@ def available_threads() -> int:
 
 def thread_count() -> int:
     """Threads that kernels use now: ``FOURISCOPE_THREADS`` or all cores, unless inside :func:`threads`."""
-    if _limit is not None:
-        return _limit
-    return max(1, int(os.environ.get("FOURISCOPE_THREADS", "0")) or available_threads())
+    limit = _limit.get()
+    if limit is not None:
+        return limit
+    wanted = os.environ.get("FOURISCOPE_THREADS", "")
+    if not wanted:
+        return available_threads()
+    if not wanted.isdecimal() or int(wanted) < 1:
+        raise InvalidInputError(f"FOURISCOPE_THREADS must be a whole number of at least 1, got {wanted!r}")
+    return int(wanted)
 
 
 @contextmanager
@@ -38,19 +47,23 @@ def threads(count: int) -> Iterator[None]:
     ...     thread_count()
     1
     """
-    global _limit
     if count < 1:
-        raise ValueError(f"the number of threads must be at least 1, got {count}")
-    before, _limit = _limit, count
+        raise InvalidInputError(f"the number of threads must be at least 1, got {count}")
+    token = _limit.set(count)
     try:
         yield
     finally:
-        _limit = before
+        _limit.reset(token)
 
 
 @cache
 def _pool(size: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(size, thread_name_prefix="fouriscope")
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked child inherits the pool without its threads, and would wait for them for ever.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def split(total: int, parts: int) -> list[tuple[int, int]]:

@@ -67,3 +67,15 @@ def test_perturbed_frames_add_the_same_noise_each_time() -> None:
     assert abs(np.corrcoef(noise[0].ravel(), noise[1].ravel())[0, 1]) < 0.05
     assert (PerturbedFrames(frames, {0: 0.1}, seed=5).frame(0) != perturbed.frame(0)).any()
     np.testing.assert_array_equal(frames.array, 1)
+
+
+def test_masked_pixels_do_not_count_as_quiet() -> None:
+    levels = []
+    for seed in range(6):
+        noise = np.random.default_rng(seed).normal(0, 0.1, (120, 120))
+        mask = np.ones_like(noise)
+        mask[:, :60] = 0
+        noise[:, :60] = np.nan
+        levels.append(frame_noise(noise, mask))
+    assert np.mean(levels) == pytest.approx(0.1, rel=0.06)
+    assert frame_noise(noise, np.zeros_like(noise)) == 0

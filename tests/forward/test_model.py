@@ -10,7 +10,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel, PhaseObject, check_adjoint, pupils
 from fouriscope.optics import Directions, LEDArray, Optics, Pupil
 from fouriscope.parallel import threads
-from tests.conftest import ABERRATED, CASES, LEDS, random_x, small_model
+from tests.conftest import ABERRATED, CASES, LEDS, OPTICS, random_x, small_model
 
 PRECISIONS = [(np.float32, 1e-5), (np.float64, 1e-12)]
 
@@ -291,3 +291,13 @@ def test_errors(optics: Optics) -> None:
             ForwardModel(optics, LEDS, (24, 24), dtype=dtype)
     with pytest.raises(InvalidInputError, match="must be one of phase, complex, got 'amplitude'"):
         ForwardModel(optics, LEDS, (24, 24), object="amplitude")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [12, 24, 37])
+def test_leds_matched_to_the_aperture_are_bright_for_the_geometry_and_for_the_pupil_alike(count: int) -> None:
+    angles = 2 * np.pi * np.arange(count) / count
+    matched = Directions(OPTICS.na * np.stack([np.sin(angles), np.cos(angles)], axis=1))
+    model = ForwardModel(OPTICS, matched, (24, 24))
+    assert model.geometry.bright_field.all()
+    np.testing.assert_allclose(model.intensity(np.zeros(model.x_shape)), 1, atol=1e-5)
+    assert "none" in str(model.report())

@@ -45,7 +45,7 @@ class DataFidelity:
     loss
         "intensity" (the paper's), "amplitude", "poisson", or a loss object.
     weights
-        w_j ≥ 0, one a frame. A frame of weight 0 is left out, whatever it holds.
+        w_j ≥ 0, one a frame. A frame of weight 0 is left out, whatever it holds, and J does not count it.
     mask
         (rows, columns) or (frames, rows, columns); True or 1 where a pixel counts. What is masked may hold NaN.
 
@@ -105,7 +105,8 @@ class DataFidelity:
 
     def misfits(self, x: RealArray, leds: LEDs = None) -> NDArray[np.float64]:
         """d_j(x), unweighted, for each LED of ``leds``: who fits and who does not."""
-        return self._evaluate(x, self._batch(leds), with_gradient=False)[0]
+        everything = np.arange(len(self)) if leds is None else leds
+        return self._evaluate(x, self._batch(everything), with_gradient=False)[0]
 
     def gradient(self, x: RealArray, leds: LEDs | Minibatch = None) -> ValueAndGradient:
         """d(x) and ∇d(x) over ``leds``, or over a weighted :class:`Minibatch`."""
@@ -115,6 +116,8 @@ class DataFidelity:
         return ValueAndGradient(self._mean(misfits, batch), gradient)
 
     def _batch(self, leds: LEDs | Minibatch) -> Minibatch:
+        if leds is None:
+            leds = np.flatnonzero(self.weights > 0)  # J counts the frames that count
         indices = self.model.led_indices(leds.leds if isinstance(leds, Minibatch) else leds)
         if not indices.size:
             raise InvalidInputError("at least one LED is needed to compute a misfit, got none")

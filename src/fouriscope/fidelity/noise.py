@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Frames
 
-# The share of the highest spatial frequencies in which a frame is taken to hold noise alone: the corners of the
+# The share of the highest spatial frequencies in which an image is taken to hold noise alone: the corners of the
 # spectrum, which lie at or beyond the band 2 NA/λ of the intensity for any camera that samples it well.
 CORNER_SHARE = 0.05
 
 
-def frame_noise(frame: NDArray[Any]) -> float:
-    """Standard deviation of the white noise in a frame, from the corners of its spectrum.
+def frame_noise(frame: NDArray[Any], mask: NDArray[Any] | None = None) -> float:
+    """Standard deviation of the white noise in a frame, or in what a model leaves of it, from the corners of its
+    spectrum. Pixels where ``mask`` is 0 do not count, whatever they hold.
 
     A Hann window keeps the jump between opposite borders of a real (non-periodic) frame out of the corners. The power
     of white noise is distributed exponentially over the bins, so its mean is the median / log 2, and the median is not
@@ -29,7 +30,11 @@ def frame_noise(frame: NDArray[Any]) -> float:
     rows, columns = frame.shape
     window = np.outer(np.hanning(rows + 2)[1:-1], np.hanning(columns + 2)[1:-1])
     image = np.asarray(frame, np.float64)
-    spectrum = np.fft.rfft2((image - image.mean()) * window)
+    counts = np.ones(frame.shape, bool) if mask is None else np.asarray(mask) != 0
+    if not counts.any():
+        return 0.0
+    window *= counts
+    spectrum = np.fft.rfft2(np.where(counts, image - image[counts].mean(), 0.0) * window)
     radius = np.hypot(np.fft.fftfreq(rows)[:, None], np.fft.rfftfreq(columns)[None, :])
     corner = radius >= np.quantile(radius, 1 - CORNER_SHARE)
     power = np.abs(spectrum[corner]) ** 2 / np.sum(window**2)

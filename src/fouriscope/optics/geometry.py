@@ -168,7 +168,7 @@ class Geometry:
     @property
     def bright_field(self) -> NDArray[np.bool_]:
         """(N,) whether the direct light of each LED passes the pupil: |na| ≤ NA."""
-        return np.asarray(self.illumination_na <= self.optics.na)
+        return self.optics.passes(self.illumination_na)
 
     @cached_property
     def shifts(self) -> NDArray[np.float64]:

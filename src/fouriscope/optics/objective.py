@@ -6,10 +6,15 @@ import math
 from dataclasses import dataclass, fields
 from numbers import Real
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fouriscope.errors import InvalidInputError
 
 _LONGEST_WAVELENGTH = 100e-6
 _LARGEST_CAMERA_PIXEL = 1e-3
+# Relative to NA: far above rounding errors, far below any distance between LEDs.
+EDGE_TOLERANCE = 1e-9
 
 
 def require_finite(name: str, value: object) -> float:
@@ -89,6 +94,14 @@ class Optics:
     def cutoff(self) -> float:
         """Highest spatial frequency of the field that the objective passes, in cycles per metre: NA/λ."""
         return self.na / self.wavelength
+
+    def passes(self, na: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether light at numerical aperture ``na`` passes the pupil. Light at exactly NA does.
+
+        One rule for the pupil's samples and for the LEDs: an LED matched to the NA must not be bright for the one and
+        dark for the other because of the last digit.
+        """
+        return np.asarray(na <= self.na * (1 + EDGE_TOLERANCE))
 
     @property
     def nyquist_field_pixel(self) -> float:

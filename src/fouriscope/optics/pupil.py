@@ -82,7 +82,7 @@ class Pupil:
         with an ``array``.
         """
         rows, columns = np.broadcast_arrays(np.asarray(fy, dtype=np.float64), np.asarray(fx, dtype=np.float64))
-        inside = np.hypot(rows, columns) <= optics.cutoff
+        inside = optics.passes(np.hypot(rows, columns) * optics.wavelength)
         values = np.zeros(rows.shape, dtype=np.complex128)
         values[inside] = 1
         if self.is_clear:

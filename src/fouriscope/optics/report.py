@@ -66,7 +66,9 @@ class OpticsReport:
         if self.overlap_min is not None and self.overlap_median is not None:
             overlap = f"min {self.overlap_min:.1%}, median {self.overlap_median:.1%}"
         if self.phase_gap_na is not None and self.phase_gap_period is not None:
-            gap = f"{self.phase_gap_na:.4f} NA: periods above {_micrometres(self.phase_gap_period)}"
+            gap = "none"
+            if self.phase_gap_na > 1e-6:
+                gap = f"{self.phase_gap_na:.4f} NA: periods above {_micrometres(self.phase_gap_period)}"
         rows = [
             ("LEDs", f"{self.leds}: {self.bright_field} bright-field, {self.dark_field} dark-field"),
             ("objective NA", f"{self.na:.4g}"),
@@ -109,7 +111,7 @@ def report_geometry(geometry: Geometry) -> OpticsReport:
     """
     optics, sizes = geometry.optics, geometry.illumination_na
     bright_sizes = sizes[geometry.bright_field]
-    gap = optics.na - float(bright_sizes.max()) if len(bright_sizes) else None
+    gap = max(0.0, optics.na - float(bright_sizes.max())) if len(bright_sizes) else None
     overlaps = _neighbour_overlaps(geometry.na, optics.na)
     coverage = _spectrum_coverage(geometry.na, optics.na, geometry.synthetic_na)
     median = float(np.median(overlaps)) if len(overlaps) else None

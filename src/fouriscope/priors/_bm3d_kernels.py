@@ -1,119 +1,22 @@
 """Compiled filtering of BM3D: the groups of matched blocks are transformed, shrunk and added up.
 
-A block's transform is separable, and everything but the shrinkage is linear, which saves most of the work:
-
-- Rows first, once per pixel: ``lines[y, x]`` holds the transform of the pixels (y, x … x + block − 1), so that a block
-  at (y, x) only needs its columns transformed. The same on the way back: blocks are added up with their columns already
-  inverted, in the same layout, and their rows are inverted once per pixel in the end, when all blocks are in.
-- The Kaiser window is a product of two as well; it is folded into the two inverse transforms. The sum of the weights
-  is kept per block position and spread by the window in the end.
-
-Lines are padded with zeros to ``LANES`` coefficients or a multiple, a vector register: a zero stays zero throughout.
-A group is stacked as [row of the block][member][coefficient], flat, with a distance of ``STRIDE`` between the rows: a
-constant, or else the compiler would not see that they do not overlap. Members are in bit-reversed order, which makes
-the two halves of every butterfly contiguous.
+Blocks come as lines, their rows already transformed (see ``_bm3d_lines``). A group is stacked as [row of the
+block][member][coefficient], flat, with a distance of ``STRIDE`` between the rows: a constant, or else the compiler would
+not see that they do not overlap. Members are in bit-reversed order, which makes the two halves of every butterfly
+contiguous.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from fouriscope.priors._bm3d_matching import Array, Index, compiled, inlined
+from fouriscope.priors._bm3d_cells import Array, Index, compiled, inlined
+from fouriscope.priors._bm3d_lines import LANES, add_lanes, load, store
 
-LANES = 8
 STRIDE = 528
 """Room for 512 coefficients a row (64 blocks of 8, or 32 of 16), and one cache line against associativity conflicts."""
 
-_1, _2, _3, _4, _5, _6, _7 = (Index(k) for k in range(1, 8))
 _ROW1, _ROW2, _ROW3, _ROW4, _ROW5, _ROW6, _ROW7 = (Index(k * STRIDE) for k in range(1, 8))
-
-
-@inlined
-def _combine(source: Array, start: int, matrix: Array, lane: int, lanes: int, count: int) -> tuple[Any, ...]:
-    """Σ_j source[start + j] matrix[j, lane … lane + 7] for j < ``count``; unrolled where the count is a constant."""
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0)
-    for j in range(count):
-        value = source[Index(start + j)]
-        m = Index(j * lanes + lane)
-        s0 += value * matrix[m]
-        s1 += value * matrix[m + _1]
-        s2 += value * matrix[m + _2]
-        s3 += value * matrix[m + _3]
-        s4 += value * matrix[m + _4]
-        s5 += value * matrix[m + _5]
-        s6 += value * matrix[m + _6]
-        s7 += value * matrix[m + _7]
-    return s0, s1, s2, s3, s4, s5, s6, s7
-
-
-@inlined
-def _store(sums: tuple[Any, ...], target: Array, t: int) -> None:
-    t0 = Index(t)
-    target[t0] = sums[0]
-    target[t0 + _1] = sums[1]
-    target[t0 + _2] = sums[2]
-    target[t0 + _3] = sums[3]
-    target[t0 + _4] = sums[4]
-    target[t0 + _5] = sums[5]
-    target[t0 + _6] = sums[6]
-    target[t0 + _7] = sums[7]
-
-
-@compiled
-def transform_rows(image: Array, matrix: Array, lines: Array) -> None:
-    """lines[y, x, v] = Σ_j matrix[j, v] image[y, x + j]; flat, with ``matrix`` padded to the lanes."""
-    rows, columns = image.shape
-    block, lanes = matrix.shape
-    flat = matrix.ravel()
-    for y in range(rows):
-        pixels = image[y]
-        start = y * columns * lanes
-        if block == 8:
-            for x in range(columns - 7):
-                _store(_combine(pixels, x, flat, 0, 8, 8), lines, start + x * 8)
-        else:
-            for x in range(columns - block + 1):
-                for q in range(0, lanes, LANES):
-                    _store(_combine(pixels, x, flat, q, lanes, block), lines, start + x * lanes + q)
-
-
-@inlined
-def _load(source: Array, s: int) -> tuple[Any, ...]:
-    s0 = Index(s)
-    return (
-        source[s0],
-        source[s0 + _1],
-        source[s0 + _2],
-        source[s0 + _3],
-        source[s0 + _4],
-        source[s0 + _5],
-        source[s0 + _6],
-        source[s0 + _7],
-    )
-
-
-@inlined
-def _add_lanes(sums: tuple[Any, ...], target: Array, t: int) -> None:
-    # All loads before all stores: the compiler need not fear that they overlap, and makes each a single instruction.
-    t0 = Index(t)
-    a0 = target[t0] + sums[0]
-    a1 = target[t0 + _1] + sums[1]
-    a2 = target[t0 + _2] + sums[2]
-    a3 = target[t0 + _3] + sums[3]
-    a4 = target[t0 + _4] + sums[4]
-    a5 = target[t0 + _5] + sums[5]
-    a6 = target[t0 + _6] + sums[6]
-    a7 = target[t0 + _7] + sums[7]
-    target[t0] = a0
-    target[t0 + _1] = a1
-    target[t0 + _2] = a2
-    target[t0 + _3] = a3
-    target[t0 + _4] = a4
-    target[t0 + _5] = a5
-    target[t0 + _6] = a6
-    target[t0 + _7] = a7
 
 
 @compiled
@@ -123,10 +26,10 @@ def _gather(lines: Array, columns: int, members: Array, count: int, block: int, 
             source = (members[i] + k * columns) * lanes
             target = k * STRIDE + i * lanes
             if lanes == 8:
-                _store(_load(lines, source), group, target)
+                store(load(lines, source), group, target)
             else:
                 for q in range(0, lanes, LANES):
-                    _store(_load(lines, source + q), group, target + q)
+                    store(load(lines, source + q), group, target + q)
 
 
 @compiled
@@ -136,10 +39,10 @@ def _scatter(group: Array, columns: int, members: Array, count: int, block: int,
             source = k * STRIDE + i * lanes
             target = (members[i] + k * columns) * lanes
             if lanes == 8:
-                _add_lanes(_load(group, source), lines, target)
+                add_lanes(load(group, source), lines, target)
             else:
                 for q in range(0, lanes, LANES):
-                    _add_lanes(_load(group, source + q), lines, target + q)
+                    add_lanes(load(group, source + q), lines, target + q)
 
 
 @compiled
@@ -261,6 +164,7 @@ def filter_strip(
     group = np.zeros(block * STRIDE, np.float32)
     other = np.zeros(block * STRIDE, np.float32)
     guide = np.zeros(block * STRIDE, np.float32)
+    weighted = np.zeros((block, block), np.float32)
     members = np.zeros(largest, np.int64)
     for left in range(0, references, tile):
         for row in range(first, last):
@@ -290,42 +194,10 @@ def filter_strip(
                 else:
                     weight = np.float32(1 / _shrink_hard(other, block, n, level))
                 _transform_group(other, block, n, lanes, hadamard, True)
-                _transform_columns(backward * weight, other, group, n)
+                for k in range(block):
+                    for u in range(block):
+                        weighted[k, u] = weight * backward[k, u]
+                _transform_columns(weighted, other, group, n)
                 _scatter(group, columns, members, count, block, lanes, summed)
                 for i in range(count):
                     weights[members[i]] += weight
-
-
-@compiled
-def finish_strip(
-    summed: Array, weights: Array, columns: int, matrix: Array, window: Array, numerator: Array, denominator: Array
-) -> None:
-    """Invert the rows of the added blocks, and spread the weights by the window: both still to be divided."""
-    lanes = matrix.shape[0]
-    block = window.shape[0]
-    rows = numerator.shape[0]
-    flat = matrix.ravel()
-    line = np.zeros(columns + lanes, np.float32)
-    denominator[:] = 0
-    for y in range(rows):
-        line[:] = 0
-        start = y * columns * lanes
-        if lanes == 8:
-            for x in range(columns - block + 1):
-                _add_lanes(_combine(summed, start + x * 8, flat, 0, 8, 8), line, x)
-        else:
-            for x in range(columns - block + 1):
-                for q in range(0, lanes, LANES):
-                    _add_lanes(_combine(summed, start + x * lanes, flat, q, lanes, lanes), line, x + q)
-        numerator[y] = line[:columns]
-        line[:] = 0
-        for j in range(block):
-            factor = window[j]
-            source, target = Index(y * columns), Index(j)
-            for x in range(Index(columns - block + 1)):
-                line[target + x] += factor * weights[source + x]
-        for k in range(min(block, rows - y)):
-            factor = window[k]
-            row = denominator[y + k]
-            for x in range(columns):
-                row[x] += factor * line[x]

@@ -20,8 +20,8 @@ from fouriscope.priors._bm3d_transforms import block_transform, kaiser_window
 
 Array = npt.NDArray[Any]
 
-MATCH_ROWS = 8
-"""Rows of reference blocks that are matched together: their pixels fit in the L1 and L2 caches."""
+MATCH_ROWS = 16
+"""Rows of reference blocks that are matched together: few enough for their lists of candidates to stay in the cache."""
 FILTER_ROWS = 16
 """Rows of reference blocks that are filtered together: many more than the rows around them that they also reach."""
 TILE = 32
@@ -85,7 +85,8 @@ def displacements(radius: int, dense_radius: int) -> tuple[Array, Array]:
 
 def find_matches(image: Array, layout: Layout, parameters: StageParameters) -> Array:
     """Return positions (row · columns + column) of the blocks of each group, int32, −1 where there are fewer."""
-    from fouriscope.priors._bm3d_matching import MARGIN, match_strip, to_planes
+    from fouriscope.priors._bm3d_cells import MARGIN, to_planes
+    from fouriscope.priors._bm3d_matching import match_strip
 
     block, step = parameters.block, parameters.step
     width = -(-layout.columns // step) + 1
@@ -108,7 +109,8 @@ def filter_groups(
     noisy: Array, pilot: Array | None, matches: Array, layout: Layout, parameters: StageParameters
 ) -> Array:
     """Shrink all groups and return the average of their blocks at every pixel, by weight."""
-    from fouriscope.priors._bm3d_kernels import LANES, filter_strip, finish_strip, transform_rows
+    from fouriscope.priors._bm3d_kernels import filter_strip
+    from fouriscope.priors._bm3d_lines import LANES, finish_strip, transform_rows
 
     block, step, columns = parameters.block, parameters.step, layout.columns
     lanes = -(-block // LANES) * LANES

@@ -84,7 +84,7 @@ class TV(Prior):
     has_objective: ClassVar[bool] = True
     theta: ClassVar[float] = 0.1
     """θ of the normaliser τ^{-θn} of exp(−τ TV(x)); see :meth:`Prior.natural_strength`. Neighbouring differences are
-    far from independent, hence less than 1; chosen on five simulated problems (docs/priors.md)."""
+    far from independent, hence less than 1; chosen on simulated problems (docs/priors.md)."""
 
     def __init__(
         self,

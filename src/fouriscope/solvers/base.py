@@ -55,7 +55,7 @@ class Solver(ABC):
 
     @abstractmethod
     def step(self) -> StepReport:
-        """One iteration: update the state completely, or raise and leave it as it was."""
+        """One iteration; x is replaced only when it is complete."""
 
     @abstractmethod
     def state(self) -> SolverState:

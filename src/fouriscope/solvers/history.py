@@ -26,8 +26,8 @@ class Record:
     misfit
         d over this iteration's minibatch, at the point where its gradient was taken.
     residual
-        ‖P(s) − s‖ / ‖s‖, with P the whole iteration: gradient step and denoiser; 0 at a fixed point. (A pretended
-        objective would be dishonest for a denoiser that has none.)
+        ‖P(s) − s‖ / ‖P(s) − mean‖, with P the whole iteration: gradient step and denoiser; 0 at a fixed point. (A
+        pretended objective would be dishonest for a denoiser that has none.)
     step
         γ.
     strength

@@ -35,7 +35,7 @@ def noise_temperature(
     """
     leds = np.sort(rng.choice(population, min(LEDS_PROBED, len(population)), replace=False))
     batch = Minibatch(leds, np.ones(len(leds)), len(leds))
-    sigmas = {int(led): frame_noise(_mended(fidelity, int(led))) for led in batch.leds}
+    sigmas = _residual_noise(fidelity, x, leds)
     noisier = DataFidelity(
         fidelity.model,
         PerturbedFrames(fidelity.frames, sigmas, int(rng.integers(2**32))),
@@ -52,8 +52,13 @@ def noise_temperature(
     return covariance / trace * batch.size / len(population)
 
 
-def _mended(fidelity: DataFidelity, led: int) -> NDArray[np.float64]:
-    """A frame whose masked pixels, which may hold anything, have the mean of the others."""
-    frame = np.asarray(fidelity.frames.frame(led), np.float64)
-    counts = fidelity.masks[led if len(fidelity.masks) > 1 else 0] > 0
-    return frame if counts.all() else np.where(counts, frame, frame[counts].mean() if counts.any() else 0.0)
+def _residual_noise(fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]) -> dict[int, float]:
+    """The noise level of each frame, from what the model leaves of it: where the camera samples so coarsely that the
+    intensity aliases, the corners of a frame's own spectrum hold signal too."""
+    predicted = fidelity.model.intensity(x, leds)
+    levels = {}
+    for led, prediction in zip(leds, predicted, strict=True):
+        mask = fidelity.masks[led if len(fidelity.masks) > 1 else 0]
+        with np.errstate(invalid="ignore"):  # masked pixels may hold anything
+            levels[int(led)] = frame_noise(fidelity.frames.frame(int(led)) - prediction, mask)
+    return levels
