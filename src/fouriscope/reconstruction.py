@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
-from fouriscope.priors import PriorLike, as_prior
+from fouriscope.priors import PriorLike
 from fouriscope.run import ReconstructionConfig, Result
-from fouriscope.run.assemble import build_solver, build_stop
+from fouriscope.run.assemble import build_prior, build_solver, build_stop
 from fouriscope.run.config import explain
 from fouriscope.run.provenance import provenance
 from fouriscope.solvers import Callback
@@ -79,8 +79,10 @@ def reconstruct(
     >>> bool(result.snr(phase).aligned > 10)
     True
     """
-    chosen = as_prior(prior)
-    chosen_absorption = None if prior_absorption is None else as_prior(prior_absorption)
+    chosen = build_prior(prior, where="prior")
+    chosen_absorption = None
+    if prior_absorption is not None:
+        chosen_absorption = build_prior(prior_absorption, where="prior_absorption")
     document: dict[str, Any] = {
         "object": {"model": object, "shape": object_shape, "margin": margin, "precision": precision},
         "solver": {
@@ -89,7 +91,7 @@ def reconstruct(
             "batch": len(data) if batch is None else batch,
             "step": step,
             "acceleration": acceleration,
-            "start": "flat" if isinstance(start, np.ndarray) else start,
+            "start": "array" if isinstance(start, np.ndarray) else start,
             "seed": seed,
         },
         "stop": {"iterations": iterations, "seconds": seconds, "residual": residual},

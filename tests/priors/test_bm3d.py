@@ -247,7 +247,11 @@ class TestWhole:
     def test_a_constant_region_is_unchanged(self) -> None:
         image = np.ones((64, 64))
         image[:, 40:] = 3.0
-        np.testing.assert_allclose(bm3d(image, 0.01), image, atol=1e-5)
+        denoised = bm3d(image, 0.01)
+        np.testing.assert_allclose(denoised[:, :32], 1.0, atol=2e-6)
+        np.testing.assert_allclose(denoised[:, 48:], 3.0, atol=2e-6)
+        # Wiener factors are below one, if little: an edge of 200 σ is softened by a thousandth of σ.
+        np.testing.assert_allclose(denoised, image, atol=1e-4)
 
     @pytest.mark.parametrize("profile", ["normal", "fast"])
     def test_noise_on_a_flat_field_falls(self, profile: Any) -> None:
@@ -312,9 +316,9 @@ class TestWhole:
     @pytest.mark.parametrize(
         ("name", "sigma", "normal", "fast", "hard"),
         [
-            ("camera", 25 / 255, 32.6, 32.5, 32.0),
-            ("camera", 10 / 255, 37.3, 37.3, 37.0),
-            ("coins", 25 / 255, 28.3, 28.3, 28.1),
+            ("camera", 25 / 255, 32.65, 32.55, 32.05),
+            ("camera", 10 / 255, 37.4, 37.35, 37.1),
+            ("coins", 25 / 255, 28.4, 28.4, 28.1),
         ],
     )
     def test_quality_floors(self, name: str, sigma: float, normal: float, fast: float, hard: float) -> None:

@@ -49,6 +49,11 @@ class Acquisition:
     def __post_init__(self) -> None:
         if isinstance(self.frames, np.ndarray):
             object.__setattr__(self, "frames", ArrayFrames(self.frames))
+        if not isinstance(self.frames, Frames) or len(self.frames.shape) != 3:
+            raise InvalidInputError(
+                "frames must be an array (frames, rows, columns) or an object with that shape and a method frame(i), "
+                f"got {type(self.frames).__name__}; use np.stack for a list of images, open_frames for a file"
+            )
         count, lights = self.frames.shape[0], len(self.illumination)
         if count != lights:
             raise InvalidInputError(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 import weakref
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -56,6 +58,24 @@ class ArrayFrames:
         return frame
 
 
+# What readers of files raise for one that is not, or no longer, what it should be; codecs raise RuntimeError.
+_READ_ERRORS = (OSError, ValueError, EOFError, RuntimeError, IndexError, KeyError, struct.error, zlib.error)
+
+
+@contextmanager
+def _reading(path: Path, index: int) -> Iterator[None]:
+    """Whatever goes wrong inside the block is the fault of the file."""
+    try:
+        yield
+    except InvalidInputError:
+        raise
+    except _READ_ERRORS as error:
+        raise InvalidInputError(
+            f"{path}: frame {index} cannot be read ({(str(error).splitlines() or ['?'])[0]}); "
+            "was the file changed or removed?"
+        ) from error
+
+
 class NpyFrames:
     """Frames in a ``.npy`` file, read one by one (not mapped: a mapped file would count as memory of the process)."""
 
@@ -80,7 +100,7 @@ class NpyFrames:
 
     def frame(self, index: int) -> NDArray[Any]:
         pixels = self.shape[1] * self.shape[2]
-        with self.path.open("rb") as file:
+        with _reading(self.path, index), self.path.open("rb") as file:
             file.seek(self._first_byte + index * pixels * self.dtype.itemsize)
             return np.fromfile(file, self.dtype, pixels).reshape(self.shape[1:])
 
@@ -101,13 +121,19 @@ class TiffFrames:
             raise InvalidInputError(f"{path}: not a readable TIFF ({error})") from error
         if len(page.shape) != 2 or np.dtype(page.dtype).kind not in "fiu":
             raise InvalidInputError(f"{path}: grey pages were expected, got {page.dtype} pages of shape {page.shape}")
-        # A file cut short is found now, not in the middle of a run.
+        # A file cut short or of an unknown compression is found now, not in the middle of a run.
         if path.stat().st_size < max(ends):
             raise InvalidInputError(f"{path}: {max(ends)} bytes were expected, the file has {path.stat().st_size}")
         self.shape: tuple[int, int, int] = (len(self._file.pages), *page.shape)
+        try:
+            page.asarray()
+        except _READ_ERRORS as error:
+            codec = "; install it: pip install imagecodecs" if "imagecodecs" in str(error) else ""
+            raise InvalidInputError(f"{path}: the first page cannot be decoded ({error}){codec}") from error
 
     def frame(self, index: int) -> NDArray[Any]:
-        image: NDArray[Any] = self._file.pages[index].asarray()
+        with _reading(self.path, index):
+            image: NDArray[Any] = self._file.pages[index].asarray()
         if image.shape != self.shape[1:]:
             raise InvalidInputError(
                 f"{self.path}: page {index} has shape {image.shape}, the first has {self.shape[1:]}"
@@ -121,6 +147,7 @@ class ZarrFrames:
     def __init__(self, path: Path) -> None:
         import zarr
 
+        self.path = path
         self.array = zarr.open_array(str(path), mode="r")
         if len(self.array.shape) != 3 or np.dtype(self.array.dtype).kind not in "fiu":
             raise InvalidInputError(
@@ -130,7 +157,9 @@ class ZarrFrames:
         self.shape: tuple[int, int, int] = self.array.shape
 
     def frame(self, index: int) -> NDArray[Any]:
-        return np.asarray(self.array[index])
+        with _reading(self.path, index):
+            self.path.stat()  # a chunk that is missing reads as zeros, and so would a folder that is
+            return np.asarray(self.array[index])
 
 
 class CalibratedFrames:

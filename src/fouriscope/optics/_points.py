@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,9 +26,20 @@ def require_point(name: str, point: Sequence[float]) -> tuple[float, float]:
     return y, x
 
 
+def require_count(name: str, value: SupportsIndex) -> int:
+    """Return ``value`` as an int, or say that argument ``name`` is no whole number; 5.0 is none either."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InvalidInputError(f"{name} must be a whole number, got {value!r}.") from None
+
+
 def read_only_pairs(name: str, meaning: str, values: ArrayLike) -> FloatArray:
     """Return ``values`` as a read-only (N, 2) copy, or say that argument ``name`` is something else."""
-    pairs = np.array(values, dtype=np.float64)
+    try:
+        pairs = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be an (N, 2) array of {meaning}: {error}.") from error
     if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
         raise InvalidInputError(f"{name} must be an (N, 2) array of {meaning} with N ≥ 1, got shape {pairs.shape}.")
     finite = np.isfinite(pairs).all(axis=1)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.optics._points import FloatArray, read_only_pairs, require_point, select, sines
+from fouriscope.optics._points import FloatArray, read_only_pairs, require_count, require_point, select, sines
 from fouriscope.optics.objective import require_finite, require_positive
 
 
@@ -102,12 +102,12 @@ class LEDArray:
         slide: GlassSlide | None = None,
     ) -> LEDArray:
         """LEDs anywhere: ``positions`` is (N, 2), (y, x) in metres."""
-        return cls(np.asarray(positions, dtype=np.float64), height, rotation, offset, slide)
+        return cls(read_only_pairs("LED positions", "(y, x) in metres", positions), height, rotation, offset, slide)
 
     @classmethod
     def square(
         cls,
-        shape: int | tuple[int, int],
+        shape: SupportsIndex | tuple[SupportsIndex, SupportsIndex],
         pitch: float,
         height: float,
         *,
@@ -116,7 +116,10 @@ class LEDArray:
         slide: GlassSlide | None = None,
     ) -> LEDArray:
         """A lattice of ``shape`` = (rows, columns), or n for n × n, centred on the origin, in row-major order."""
-        rows, columns = (shape, shape) if isinstance(shape, int) else shape
+        sizes = shape if isinstance(shape, Sequence) else (shape, shape)
+        if len(sizes) != 2:
+            raise InvalidInputError(f"shape must be n or (rows, columns), got {shape!r}.")
+        rows, columns = (require_count("shape", size) for size in sizes)
         if rows < 1 or columns < 1:
             raise InvalidInputError(f"shape must be at least 1 row and 1 column of LEDs, got {shape!r}.")
         step = require_positive("pitch", pitch)
@@ -170,6 +173,7 @@ class LEDArray:
                     f"a ring has a radius ≥ 0 and at least one LED (one only if the radius is 0), "
                     f"got radius {radius!r} m with {count!r} LEDs."
                 )
+            count = require_count("a count of LEDs", count)
             angle = start_angle + 2 * np.pi * np.arange(count) / count
             rings.append(radius * np.stack([np.sin(angle), np.cos(angle)], axis=1))
         return cls.at(np.concatenate(rings), height, rotation=rotation, offset=offset, slide=slide)

@@ -1,9 +1,9 @@
 """Compiled filtering of BM3D: the groups of matched blocks are transformed, shrunk and added up.
 
 Blocks come as lines, their rows already transformed (see ``_bm3d_lines``). A group is stacked as [row of the
-block][member][coefficient], flat, with a distance of ``STRIDE`` between the rows: a constant, or else the compiler would
-not see that they do not overlap. Members are in bit-reversed order, which makes the two halves of every butterfly
-contiguous.
+block][member][coefficient], flat, with a distance of ``STRIDE`` between the rows: a constant, or else the compiler
+would not see that they do not overlap. Members are in bit-reversed order, which makes the two halves of every
+butterfly contiguous.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Compiled transforms of the rows of all blocks of BM3D at once, before and after the filtering of the groups.
 
 A block's transform is separable, and everything but the shrinkage is linear. So the rows of the blocks are transformed
-once per pixel: ``lines[y, x]`` holds the transform of the pixels (y, x … x + block − 1), and a block at (y, x) only needs
-its columns transformed. The same on the way back: blocks are added up with their columns already inverted, in the same
-layout, and their rows are inverted once per pixel in the end, when all blocks are in. The Kaiser window is a product of
-two as well, and folded into the two inverse transforms; the weights are added up per block position and spread by the
-window in the end.
+once per pixel: ``lines[y, x]`` holds the transform of the pixels (y, x … x + block − 1), and a block at (y, x) only
+needs its columns transformed. The same on the way back: blocks are added up with their columns already inverted, in
+the same layout, and their rows are inverted once per pixel in the end, when all blocks are in. The Kaiser window is a
+product of two as well, and folded into the two inverse transforms; the weights are added up per block position and
+spread by the window in the end.
 
 Lines are padded with zeros to ``LANES`` coefficients or a multiple, a vector register: a zero stays zero throughout.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from fouriscope.acquisition import Acquisition, CalibratedFrames, Frames, open_f
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, make_sampler
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Directions, GlassSlide, Illumination, LEDArray, Optics, Pupil
-from fouriscope.priors import Prior, as_prior
+from fouriscope.optics import Directions, Geometry, GlassSlide, Illumination, LEDArray, Optics, Pupil
+from fouriscope.priors import Prior, PriorLike, as_prior
 from fouriscope.run.config import (
     DirectionsSection,
     DiscSection,
@@ -47,20 +48,43 @@ def build_illumination(section: Any) -> Illumination:
 def build_acquisition(config: RunConfig, folder: Path) -> Acquisition:
     """The acquisition of a configuration whose relative paths start at ``folder``. Frames are not read yet."""
     source = config.frames
+    if source.path is None:
+        raise InvalidInputError(
+            "frames.path is missing: the shape of the frames is enough for `fouriscope info`, a reconstruction needs "
+            "the file that holds them"
+        )
     frames: Frames = open_frames(folder / source.path)
     if source.offset != 0 or source.gain != 1:
         frames = CalibratedFrames(frames, offset=source.offset, gain=source.gain)
-    scope = config.microscope
     return Acquisition(
-        Optics(scope.wavelength, scope.na, scope.magnification, scope.camera_pixel, scope.medium_index),
+        _build_optics(config),
         build_illumination(config.illumination),
         frames,
         pupil=_build_pupil(config.pupil, folder),
-        patch_center=scope.patch_center,
+        patch_center=config.microscope.patch_center,
         weights=None if source.weights is None else np.array(source.weights),
         mask=None if source.mask is None else load_image(folder / source.mask),
         truth=None if source.truth is None else load_image(folder / source.truth),
     )
+
+
+def build_geometry(config: RunConfig, folder: Path) -> Geometry:
+    """What the microscope of a configuration sees; of the frames only the shape is asked, from the file or [frames]."""
+    shape = config.frames.shape if config.frames.path is None else build_acquisition(config, folder).frame_shape
+    assert shape is not None  # checked with the configuration
+    return Geometry.compile(
+        _build_optics(config),
+        build_illumination(config.illumination),
+        shape,
+        margin=config.object.margin,
+        object_shape=config.object.shape,
+        patch_center=config.microscope.patch_center,
+    )
+
+
+def _build_optics(config: RunConfig) -> Optics:
+    scope = config.microscope
+    return Optics(scope.wavelength, scope.na, scope.magnification, scope.camera_pixel, scope.medium_index)
 
 
 def _build_pupil(section: PupilSection, folder: Path) -> Pupil:
@@ -78,7 +102,7 @@ def load_image(path: Path) -> NDArray[Any]:
         import tifffile
 
         return np.asarray(tifffile.imread(path))
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, RuntimeError, zlib.error) as error:
         raise InvalidInputError(
             f"{path}: cannot be read as an array ({error}); .npy and .tif are understood"
         ) from error
@@ -106,10 +130,10 @@ def build_priors(
     config: ReconstructionConfig, channels: int, prior: Prior | None = None, prior_absorption: Prior | None = None
 ) -> list[Prior]:
     """One prior for each image of the object; objects stand in for the configured ones (any callable, say)."""
-    first = prior if prior is not None else _described_prior("prior", config.prior)
+    first = prior if prior is not None else build_prior(config.prior, where="[prior]")
     second = prior_absorption
     if second is None and config.prior_absorption is not None:
-        second = _described_prior("prior_absorption", config.prior_absorption)
+        second = build_prior(config.prior_absorption, where="[prior_absorption]")
     if channels == 1:
         if second is not None:
             raise InvalidInputError("prior_absorption was given, but a phase object has no absorption: use 'complex'")
@@ -117,11 +141,12 @@ def build_priors(
     return [first, copy.deepcopy(first) if second is None else second]
 
 
-def _described_prior(section: str, description: dict[str, Any]) -> Prior:
+def build_prior(prior: PriorLike, *, where: str) -> Prior:
+    """The prior that a file or an argument describes; a parameter of the wrong kind is an error of ``where``."""
     try:
-        return as_prior(description)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"[{section}]: {error}") from error
+        return as_prior(prior)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"{where}: {error}") from error
 
 
 def build_stop(section: StopSection) -> StopRule:
@@ -150,8 +175,13 @@ def build_solver(
     start: NDArray[Any] | None = None,
 ) -> PnP:
     """The solver, ready to run; priors and ``start`` stand in for what a file cannot hold."""
-    model = build_model(acquisition, config)
     settings = config.solver
+    if start is None and settings.start == "array":
+        raise InvalidInputError(
+            'solver.start = "array" is a note of a starting point that Python was given and no file holds; '
+            'use "flat" or "linear", or call fouriscope.reconstruct with the array'
+        )
+    model = build_model(acquisition, config)
     fidelity = DataFidelity.of(acquisition, model, loss=settings.loss)
     acquisition.check_frames()  # now that weights and mask are known to have the right shapes
     population = np.flatnonzero(fidelity.weights > 0)

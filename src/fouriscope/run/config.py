@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from fouriscope.errors import InvalidInputError
 
@@ -22,14 +22,27 @@ class Section(BaseModel):
 
 
 class FramesSection(Section):
-    """[frames]: where the frames are, and how counts become intensity: (counts − offset) / gain."""
+    """[frames]: where the frames are, and how counts become intensity: (counts − offset) / gain.
 
-    path: str
+    Before there are any frames, ``shape`` = (rows, columns) stands in for ``path``; ``fouriscope info`` needs no more.
+    """
+
+    path: str | None = None
+    shape: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None
     offset: float = 0.0
     gain: Positive = 1.0
     mask: str | None = None
     weights: tuple[float, ...] | None = None
     truth: str | None = None
+
+    @model_validator(mode="after")
+    def _path_or_shape(self) -> FramesSection:
+        if (self.path is None) == (self.shape is None):
+            raise ValueError(
+                "give path, the file that holds the frames, or, where there are none yet, shape = [rows, columns]; "
+                "one of the two"
+            )
+        return self
 
 
 class MicroscopeSection(Section):
@@ -121,14 +134,17 @@ class ObjectSection(Section):
 
 
 class SolverSection(Section):
-    """[solver]: data fidelity, sampling and step; see ``fouriscope.solvers.PnP``."""
+    """[solver]: data fidelity, sampling and step; see ``fouriscope.solvers.PnP``.
+
+    ``start = "array"`` records that Python was given a starting point, which no file holds.
+    """
 
     loss: Literal["intensity", "amplitude", "poisson"] = "intensity"
     sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = "stratified"
     batch: Annotated[int, Field(ge=1)] = 60
     step: Positive | Literal["auto"] = "auto"
     acceleration: bool = True
-    start: Literal["flat", "linear"] = "flat"
+    start: Literal["flat", "linear", "array"] = "flat"
     seed: Annotated[int, Field(ge=0)] = 0
 
 
@@ -138,6 +154,11 @@ class StopSection(Section):
     iterations: Annotated[int, Field(ge=1)] | Literal["unlimited"] | None = 300
     seconds: Positive | None = None
     residual: Positive | None = None
+
+    @field_validator("iterations", mode="before")
+    @classmethod
+    def _none_is_unlimited(cls, value: Any) -> Any:
+        return "unlimited" if value is None else value  # TOML has no None: a key left out would mean the default
 
     @field_validator("residual")
     @classmethod

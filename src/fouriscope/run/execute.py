@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
+from fouriscope.parallel import thread_count
 from fouriscope.priors import as_prior
 from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
 from fouriscope.run.config import RunConfig, parse_config
 from fouriscope.run.folder import RunFolder
-from fouriscope.run.provenance import checksum, provenance
+from fouriscope.run.provenance import checksum, file_checksums, provenance
 from fouriscope.run.result import Result
 from fouriscope.solvers import Callback, History, PnP, Record, Solver
 
@@ -30,6 +31,8 @@ def resolved(config: RunConfig, base: Path) -> dict[str, Any]:
     if "array" in document["pupil"]:
         document["pupil"]["array"] = str((base / document["pupil"]["array"]).resolve())
     document["prior"] = as_prior(config.prior).spec()
+    if config.prior_absorption is not None:
+        document["prior_absorption"] = as_prior(config.prior_absorption).spec()
     document["pupil"]["zernike"] = {str(index): value for index, value in config.pupil.zernike.items()}
     return document
 
@@ -44,11 +47,24 @@ def start_run(
 ) -> Result:
     """Reconstruct what ``config`` describes (its relative paths start at ``base``) into a new run folder."""
     RunFolder(folder).check_free()
+    thread_count()  # raises where the environment asks for a number of threads that is none
     acquisition = build_acquisition(config, base)
     solver = build_solver(acquisition, config)  # before the folder exists: bad input must leave nothing behind
     build_stop(config.stop)
-    run = RunFolder.create(folder, resolved(config, base), provenance(acquisition))
+    run = RunFolder.create(folder, resolved(config, base), provenance(acquisition, input_files(config, base)))
     return _solve(run, solver, config, callbacks, checkpoint_seconds)
+
+
+def input_files(config: RunConfig, base: Path) -> dict[str, Path]:
+    """The files beside the frames that a configuration names, by their keys."""
+    named = {
+        "frames.mask": config.frames.mask,
+        "frames.truth": config.frames.truth,
+        "pupil.array": config.pupil.array,
+        "prior.weights": config.prior.get("weights"),
+        "prior_absorption.weights": (config.prior_absorption or {}).get("weights"),
+    }
+    return {key: base / path for key, path in named.items() if path is not None}
 
 
 def resume_run(
@@ -63,6 +79,17 @@ def resume_run(
     ``iterations`` sets a new total, so that a finished run can be continued; ``config.toml`` is changed to say so.
     """
     run = RunFolder.open(folder)
+    thread_count()
+    run.lock()
+    try:
+        return _resume(run, callbacks, iterations, checkpoint_seconds)
+    finally:
+        run.close()
+
+
+def _resume(
+    run: RunFolder, callbacks: Sequence[Callback], iterations: int | None, checkpoint_seconds: float | None
+) -> Result:
     document = run.config()
     if iterations is not None:
         document.setdefault("stop", {})["iterations"] = iterations
@@ -72,7 +99,7 @@ def resume_run(
         )
     config = parse_config(document, where=str(run.path / "config.toml"))
     acquisition = build_acquisition(config, run.path)
-    _check_same_input(run, acquisition)
+    _check_same_input(run, acquisition, config)
     solver = build_solver(acquisition, config)
     checkpoint = run.read_checkpoint()
     if checkpoint is None:
@@ -95,12 +122,21 @@ def resume_run(
     return _solve(run, solver, config, callbacks, checkpoint_seconds)
 
 
-def _check_same_input(run: RunFolder, acquisition: Acquisition) -> None:
-    before = run.provenance().get("input", {}).get("checksum")
+def _check_same_input(run: RunFolder, acquisition: Acquisition, config: RunConfig) -> None:
+    known = run.provenance().get("input", {})
+    files = input_files(config, run.path)
+    for key, now in file_checksums(files).items():
+        if known.get("files", {}).get(key) != now:
+            raise RunFolderError(
+                f"{files[key]} ({key}) is not the file that {run.path} was started with; "
+                "put the old one back, or start a new run"
+            )
+    before = known.get("checksum")
     now = checksum(acquisition.frames)
     if before != now:
         raise RunFolderError(
-            f"the frames are not those that {run.path} was started with (checksum {now[:19]}…, was {str(before)[:19]}…)"
+            f"the frames are not those that {run.path} was started with (checksum {now[:19]}…, was "
+            f"{str(before)[:19]}…); put the old ones back, or start a new run"
         )
 
 
@@ -112,30 +148,50 @@ def _solve(
 
     def keep(current: Solver, record: Record) -> None:
         nonlocal saved
-        run.append(record)
-        if time.monotonic() - saved >= interval:
-            run.write_checkpoint(current.state(), record.iteration)
-            saved = time.monotonic()
+        with _writing(run):
+            run.append(record)
+            if time.monotonic() - saved >= interval:
+                run.write_checkpoint(current.state(), record.iteration)
+                saved = time.monotonic()
 
     try:
         history: History = solver.solve(build_stop(config.stop), [keep, *callbacks])
         reason = solver.stop_reason or ""
         if len(history):
-            run.write_checkpoint(solver.state(), len(history))
+            with _writing(run):
+                run.write_checkpoint(solver.state(), len(history))
         result = Result.of(solver.fidelity.model, solver.x, history, reason, run.config(), run.provenance())
-        result.write_into(run)
-        run.write_status("interrupted" if reason == "interrupted" else "finished", reason)
-        run.close()
-    except OSError as error:
-        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-        raise RunFolderError(
-            f"{run.path}: cannot be written ({cause.strerror or cause}); make room, then: fouriscope resume {run.path}"
-        ) from error
+        with _writing(run):
+            result.write_into(run)
+            run.write_status("interrupted" if reason == "interrupted" else "finished", reason)
+            run.close()
+    except KeyboardInterrupt:
+        _note(run, "interrupted", "in the middle of an iteration")
+        raise
     except FouriscopeError as error:
-        with contextlib.suppress(OSError):  # the error itself matters more than a note of it
-            run.write_status("failed", str(error))
+        _note(run, "failed", str(error))
+        raise
+    except Exception as error:
+        _note(run, "failed", f"{type(error).__name__}: {error}")
         raise
     finally:
         with contextlib.suppress(OSError):
             run.close()
     return result
+
+
+@contextlib.contextmanager
+def _writing(run: RunFolder) -> Iterator[None]:
+    """Whatever the system refuses inside the block is a failure to write the run folder."""
+    try:
+        yield
+    except OSError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        raise RunFolderError(
+            f"{run.path}: cannot be written ({cause.strerror or cause}); make room, then: fouriscope resume {run.path}"
+        ) from error
+
+
+def _note(run: RunFolder, state: str, reason: str) -> None:
+    with contextlib.suppress(OSError):  # the error itself matters more than a note of it
+        run.write_status(state, reason)

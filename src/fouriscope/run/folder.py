@@ -4,11 +4,12 @@
 
     run/
       config.toml       the configuration as resolved, defaults included
-      provenance.json   versions, machine, checksum of the input
-      status.json       running, finished, interrupted or failed, and why
+      provenance.json   versions, machine, acquisition, checksums of the input
+      status.json       running (and by which process), finished, interrupted or failed, and why
       metrics.jsonl     one line an iteration
       checkpoint.npz    everything needed to go on exactly (arrays + state.json)
       result/           phase.tif, amplitude.tif, object.zarr (complex), summary.json, figure.png
+      .lock             held by the process that writes, and by no other
 
 Every file but ``metrics.jsonl`` is replaced atomically. That one grows; a line cut short by a kill is ignored, and
 lines after the last checkpoint are dropped when a run is resumed, since they will be computed again.
@@ -18,6 +19,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import socket
 import tomllib
 import zipfile
 from pathlib import Path
@@ -27,9 +30,10 @@ import tomli_w
 
 from fouriscope.errors import RunFolderError
 from fouriscope.run.files import read_arrays, remove_leftovers, write_arrays, write_json, write_text
+from fouriscope.run.lock import LOCK_NAME, FolderLock
 from fouriscope.solvers import History, Record, SolverState
 
-FORMAT = 1
+FORMAT = 2
 
 
 class RunFolder:
@@ -38,19 +42,26 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._metrics: TextIO | None = None
+        self._lock: FolderLock | None = None
 
     @classmethod
     def create(cls, path: str | Path, config: dict[str, Any], provenance: dict[str, Any]) -> RunFolder:
-        """Start a new folder; one that already holds something is left alone."""
+        """Start a new folder and lock it until :meth:`close`; one that already holds something is left alone."""
         folder = cls(path)
         folder.check_free()
         try:
             folder.path.mkdir(parents=True, exist_ok=True)
+            folder.lock()
+            folder.check_free()  # again: somebody else may have been faster
             # The configuration comes last: a folder that has one has everything a resume needs.
             write_json(folder.path / "provenance.json", {"format": FORMAT} | provenance)
             folder.write_status("running")
             folder.write_config(config)
+        except RunFolderError:
+            folder.close()
+            raise
         except OSError as error:
+            folder.close()
             raise RunFolderError(f"{folder.path}: cannot be written ({error.strerror or error})") from error
         return folder
 
@@ -71,9 +82,16 @@ class RunFolder:
             )
         return folder
 
+    def lock(self) -> None:
+        """Become the only writer until :meth:`close`, or raise and say who writes."""
+        if self._lock is None:
+            self._lock = FolderLock(self.path)
+
     def check_free(self) -> None:
         """Raise unless a new run can be started here."""
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        if self.path.exists() and (
+            not self.path.is_dir() or any(child.name != LOCK_NAME for child in self.path.iterdir())
+        ):
             go_on = f", or continue it with: fouriscope resume {self.path}" if self._is_run() else ""
             raise RunFolderError(f"{self.path} exists and is not empty; choose another folder or delete it{go_on}")
 
@@ -97,7 +115,8 @@ class RunFolder:
         return self._json("status.json")
 
     def write_status(self, state: str, reason: str = "") -> None:
-        write_json(self.path / "status.json", {"state": state, "reason": reason})
+        writer = {"pid": os.getpid(), "host": socket.gethostname()} if state == "running" else {}
+        write_json(self.path / "status.json", {"state": state, "reason": reason, **writer})
 
     def _json(self, name: str) -> dict[str, Any]:
         try:
@@ -126,6 +145,15 @@ class RunFolder:
         self._metrics.write(json.dumps(record.as_dict()) + "\n")
 
     def close(self) -> None:
+        """End writing, and let others write."""
+        try:
+            self._close_metrics()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
+
+    def _close_metrics(self) -> None:
         if self._metrics is not None:
             metrics, self._metrics = self._metrics, None
             metrics.close()
@@ -150,7 +178,8 @@ class RunFolder:
 
     def rewind(self, iterations: int) -> History:
         """Drop what came after the last checkpoint, and leftovers of a killed writer; returns what is kept."""
-        self.close()
+        self._close_metrics()
+        self._restore_result()
         remove_leftovers(self.path)
         history = self.history()
         if len(history) < iterations:
@@ -161,3 +190,25 @@ class RunFolder:
         kept = History(history.records[:iterations])
         write_text(self.path / "metrics.jsonl", "".join(json.dumps(r.as_dict()) + "\n" for r in kept))
         return kept
+
+    def replace_result(self, new: Path) -> None:
+        """Make the folder ``new`` the result. One of them is there, whole, at every moment but between two renames."""
+        final, old = self._result_paths()
+        shutil.rmtree(old, ignore_errors=True)
+        if final.exists():
+            final.rename(old)
+        try:
+            new.rename(final)
+        except OSError:
+            self._restore_result()
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+
+    def _restore_result(self) -> None:
+        """Undo a replacement that was killed between its two renames."""
+        final, old = self._result_paths()
+        if old.exists() and not final.exists():
+            old.rename(final)
+
+    def _result_paths(self) -> tuple[Path, Path]:
+        return self.path / "result", self.path / ".result.old.part"

@@ -1,34 +1,109 @@
-"""Where a result comes from: versions, and a checksum of its input."""
+"""Where a result comes from: versions, the microscope, and checksums of its input."""
 
 from __future__ import annotations
 
 import hashlib
 import platform
+from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, Frames
+from fouriscope.errors import InvalidInputError
+from fouriscope.optics import Directions, Illumination, LEDArray, Pupil
 
 LIBRARIES = ("fouriscope", "numpy", "scipy", "numba", "rocket-fft", "scikit-image", "tifffile", "zarr")
 
 
 def checksum(frames: Frames) -> str:
-    """SHA-256 over the frames as the solver sees them, one at a time: the same from memory and from any file."""
+    """SHA-256 over the frames one at a time: of each its dtype and its pixels, as they are, in little-endian order.
+
+    The same pixels of the same dtype give the same sum from memory and from any file; another dtype gives another sum.
+    """
     digest = hashlib.sha256(repr(tuple(frames.shape)).encode())
     for index in range(frames.shape[0]):
-        digest.update(np.ascontiguousarray(frames.frame(index), np.float32).tobytes())
+        _add_array(digest, frames.frame(index))
     return f"sha256:{digest.hexdigest()}"
 
 
-def provenance(acquisition: Acquisition) -> dict[str, Any]:
-    """Versions, machine and input of a run."""
+def file_checksums(files: Mapping[str, Path]) -> dict[str, str]:
+    """SHA-256 over the bytes of each file."""
+    sums = {}
+    for name, path in files.items():
+        try:
+            with path.open("rb") as file:
+                sums[name] = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        except OSError as error:
+            raise InvalidInputError(f"{path} ({name}): cannot be read ({error.strerror or error})") from error
+    return sums
+
+
+def provenance(acquisition: Acquisition, files: Mapping[str, Path] | None = None) -> dict[str, Any]:
+    """Versions, machine, microscope and input of a run; ``files`` are those that its configuration names."""
     return {
         "versions": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
         "machine": platform.platform(),
-        "input": {"frames": list(acquisition.frames.shape), "checksum": checksum(acquisition.frames)},
+        "acquisition": describe_acquisition(acquisition),
+        "input": {
+            "frames": list(acquisition.frames.shape),
+            "checksum": checksum(acquisition.frames),
+            "files": file_checksums(files or {}),
+        },
     }
+
+
+def describe_acquisition(acquisition: Acquisition) -> dict[str, Any]:
+    """The microscope in the sections and units of a configuration file, and the directions that follow from it.
+
+    Arrays (a measured pupil, a mask) are named by shape and checksum alone.
+    """
+    return {
+        "microscope": asdict(acquisition.optics) | {"patch_center": list(acquisition.patch_center)},
+        "illumination": _illumination_section(acquisition.illumination, acquisition.patch_center),
+        "pupil": _pupil_section(acquisition.pupil),
+        "frame_shape": list(acquisition.frame_shape),
+        "directions_at_patch": acquisition.illumination.directions(acquisition.patch_center).tolist(),
+        "weights": None if acquisition.weights is None else np.asarray(acquisition.weights, float).tolist(),
+        "mask": None if acquisition.mask is None else _array_section(np.asarray(acquisition.mask)),
+    }
+
+
+def _illumination_section(illumination: Illumination, patch_center: tuple[float, float]) -> dict[str, Any]:
+    if isinstance(illumination, LEDArray):
+        slide = illumination.slide
+        return {
+            "kind": "positions",
+            "positions": illumination.positions.tolist(),
+            "height": illumination.height,
+            "rotation": illumination.rotation,
+            "offset": list(illumination.offset),
+        } | ({} if slide is None else {"slide_thickness": slide.thickness, "slide_index": slide.index})
+    if isinstance(illumination, Directions):
+        height = {} if illumination.height is None else {"height": illumination.height}
+        return {"kind": "directions", "na": illumination.na.tolist()} | height
+    return {"kind": "directions", "na": illumination.directions(patch_center).tolist()}
+
+
+def _pupil_section(pupil: Pupil) -> dict[str, Any]:
+    section: dict[str, Any] = {"zernike": {str(j): c for j, c in pupil.zernike.items()}, "defocus": pupil.defocus}
+    return section if pupil.array is None else section | {"array": _array_section(pupil.array)}
+
+
+def _array_section(array: NDArray[Any]) -> dict[str, Any]:
+    digest = hashlib.sha256(repr(array.shape).encode())
+    _add_array(digest, array)
+    return {"shape": list(array.shape), "checksum": f"sha256:{digest.hexdigest()}"}
+
+
+def _add_array(digest: Any, array: NDArray[Any]) -> None:
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    digest.update(little.dtype.str.encode())
+    digest.update(little.tobytes())
 
 
 def _version(name: str) -> str:

@@ -78,27 +78,26 @@ class Result:
     def save(self, path: str | Path) -> Path:
         """Write a run folder: the same files that the command line writes, but for the checkpoint."""
         folder = RunFolder.create(path, self.config, self.provenance)
-        for record in self.history:
-            folder.append(record)
-        folder.close()
-        self.write_into(folder)
-        folder.write_status("finished", self.stop_reason)
+        try:
+            for record in self.history:
+                folder.append(record)
+            self.write_into(folder)
+            folder.write_status("finished", self.stop_reason)
+        finally:
+            folder.close()
         return folder.path
 
     def write_into(self, folder: RunFolder) -> None:
         """The ``result`` folder of a run: built beside, then renamed."""
-        final = folder.path / "result"
         building = folder.path / ".result.part"
         shutil.rmtree(building, ignore_errors=True)
         try:
             building.mkdir()
             self._write_files(building)
-            if final.exists():
-                shutil.rmtree(final)
-            building.rename(final)
+            folder.replace_result(building)
         except OSError as error:
             shutil.rmtree(building, ignore_errors=True)
-            raise RunFolderError(f"{final}: cannot be written ({error.strerror or error})") from error
+            raise RunFolderError(f"{folder.path / 'result'}: cannot be written ({error.strerror or error})") from error
 
     def _write_files(self, target: Path) -> None:
         import zarr

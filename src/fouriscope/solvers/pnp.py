@@ -67,6 +67,24 @@ class PnP(Solver):
     ----------
     Y. Sun et al., "Regularized Fourier ptychography using an online plug-and-play algorithm" (2018), Algorithms 1
     and 2, with the corrections that ``docs/paper-notes.md`` lists.
+
+    Examples
+    --------
+    What :func:`fouriscope.reconstruct` puts together, piece by piece:
+
+    >>> import numpy as np, fouriscope as fs
+    >>> from fouriscope.fidelity import StratifiedSampler
+    >>> from fouriscope.solvers import Iterations, PnP, Seconds
+    >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> model = fs.ForwardModel(optics, fs.LEDArray.square(7, pitch=4e-3, height=70e-3), (24, 24))
+    >>> truth = 0.2 * (np.indices(model.object_shape).sum(axis=0) % 40 < 20)
+    >>> data = fs.simulate(model, truth, snr_db=40, seed=0)
+    >>> fidelity = fs.DataFidelity(model, data.frames, loss="intensity")
+    >>> sampler = StratifiedSampler(np.arange(len(model)), 15, model.geometry.bright_field)
+    >>> solver = PnP(fidelity, sampler, [fs.TV(strength=1e-6)], seed=0, truth=truth)
+    >>> history = solver.solve(Iterations(20) | Seconds(60))
+    >>> bool(history["misfit"][-1] < history["misfit"][0])
+    True
     """
 
     def __init__(
@@ -120,6 +138,22 @@ class PnP(Solver):
 
     def _observed_truth(self, truth: RealArray) -> RealArray:
         """The phase of a truth given as x, as a phase on the object's grid, or already cut to the window."""
+        if np.iscomplexobj(truth):
+            raise InvalidInputError(
+                f"the truth must be a real phase in radians, got {truth.dtype}; give the phase of a transmittance: "
+                "np.angle(truth)"
+            )
+        if truth.dtype.kind not in "fiu":
+            raise InvalidInputError(f"the truth must be a real phase in radians, got {truth.dtype}")
+        phase = self._cut_truth(truth)
+        bad = int(phase.size - np.count_nonzero(np.isfinite(phase)))
+        if bad:
+            raise InvalidInputError(
+                f"the truth holds {bad} NaN or infinite pixels of {phase.size}; mend it, or leave the truth out"
+            )
+        return phase
+
+    def _cut_truth(self, truth: RealArray) -> RealArray:
         model = self.fidelity.model
         window = model.geometry.object_window
         if truth.shape == model.x_shape:
