@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 import fouriscope as fs
 from fouriscope.acquisition import ArrayFrames
 from fouriscope.errors import InvalidInputError
+from fouriscope.optics import GlassSlide
+from fouriscope.run.assemble import build_illumination
+from fouriscope.run.config import IlluminationSection, MicroscopeSection
 from tests.conftest import LEDS, OPTICS
 from tests.solvers.problems import shapes
 
@@ -151,6 +157,48 @@ def test_a_start_of_ones_own(data: fs.Acquisition, truth: NDArray[Any]) -> None:
     assert linear.history.last.misfit < 0.5 * flat.history.last.misfit
 
 
+def test_the_record_says_what_was_done(data: fs.Acquisition, truth: NDArray[Any]) -> None:
+    own = fs.reconstruct(data, start=truth, batch=20, iterations=1)
+    assert own.config["solver"]["start"] == "array"
+    timed = fs.reconstruct(data, batch=20, iterations=None, seconds=1e-6)
+    assert timed.config["stop"] == {"iterations": "unlimited", "seconds": 1e-6}
+
+
+@pytest.mark.parametrize("kind", ["LEDs", "LEDs below glass", "directions", "something else"])
+def test_a_saved_result_knows_its_microscope(tmp_path: Path, kind: str) -> None:
+    class Lamps:
+        def __len__(self) -> int:
+            return 2
+
+        def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> NDArray[np.float64]:
+            return np.array([[0.0, 0.05], [0.1, 0.0]]) + patch_center[0]
+
+    lights: dict[str, Any] = {
+        "LEDs": fs.LEDArray.square((1, 3), 4e-3, 70e-3, rotation=0.1, offset=(1e-3, 0.0)),
+        "LEDs below glass": fs.LEDArray.square((1, 3), 4e-3, 70e-3, slide=GlassSlide(1e-3, 1.52)),
+        "directions": fs.Directions([(0.0, 0.05), (0.1, 0.0)], height=70e-3),
+        "something else": Lamps(),
+    }
+    patch = (0.2e-3, -0.1e-3)
+    pupil = fs.Pupil({5: 0.3}, defocus=2e-6, array=np.ones((20, 24), complex))
+    model = fs.ForwardModel(OPTICS, lights[kind], (20, 24), pupil=pupil, patch_center=patch)
+    data = fs.simulate(model, np.zeros(model.object_shape), snr_db=30, seed=0)
+    data = replace(data, mask=np.ones((20, 24), bool), weights=np.linspace(1, 2, len(data)))
+    folder = fs.reconstruct(data, iterations=1).save(tmp_path / "saved")
+    known = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))["acquisition"]
+    scope = MicroscopeSection.model_validate(known["microscope"])
+    assert (scope.wavelength, scope.na, scope.patch_center) == (OPTICS.wavelength, OPTICS.na, patch)
+    expected = lights[kind].directions(patch)
+    np.testing.assert_array_equal(known["directions_at_patch"], expected)
+    rebuilt = build_illumination(TypeAdapter(IlluminationSection).validate_python(known["illumination"]))
+    center = (0.0, 0.0) if kind == "something else" else patch
+    np.testing.assert_allclose(rebuilt.directions(center), expected, rtol=1e-12)
+    assert known["pupil"]["zernike"] == {"5": 0.3}
+    assert known["pupil"]["defocus"] == 2e-6
+    assert known["pupil"]["array"]["shape"] == known["frame_shape"] == known["mask"]["shape"] == [20, 24]
+    assert known["weights"] == pytest.approx(np.linspace(1, 2, len(data)))
+
+
 def test_it_can_be_watched_and_stopped(data: fs.Acquisition) -> None:
     result = fs.reconstruct(data, batch=12, iterations=50, callbacks=[lambda _, record: record.iteration == 4])
     assert result.stop_reason == "interrupted"
@@ -193,6 +241,9 @@ def test_double_precision_agrees_with_single(data: fs.Acquisition) -> None:
         ({"prior": "tvv"}, "unknown prior 'tvv'"),
         ({"prior": 7}, "expected a prior"),
         ({"prior": fs.TV}, "got the class TV; make one"),
+        ({"prior": {"name": "tv", "accuracy": "high"}}, "prior: "),
+        ({"prior_absorption": {"name": "box", "lower": "low"}}, "prior_absorption: "),
+        ({"start": "array"}, "call fouriscope.reconstruct with the array"),
         ({"start": np.zeros((3, 3))}, "has shape"),
         ({"start": "random"}, "solver.start"),
         ({"seed": -1}, "solver.seed"),
@@ -244,7 +295,7 @@ def test_results_do_not_change_their_acquisition(data: fs.Acquisition) -> None:
 @pytest.mark.slow
 def test_tv_beats_no_prior_and_online_comes_close_to_all_leds() -> None:
     """The demo's problem on smaller frames: the camera man, phase 0…0.3 rad, 40 dB over the stack."""
-    from fouriscope.cli.simulate import paper_model, phase_image
+    from fouriscope.paper import paper_model, phase_image
 
     model = paper_model(frame=48)
     truth = phase_image(model.object_shape, 0.3)

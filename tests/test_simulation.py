@@ -212,6 +212,19 @@ def test_errors() -> None:
     for name in ("led_intensity_error", "led_position_error"):
         with pytest.raises(InvalidInputError, match="must not be negative"):
             simulate(MODEL, X, seed=0, **{name: -0.1})  # type: ignore[arg-type]
+        with pytest.raises(InvalidInputError, match="must be finite"):
+            simulate(MODEL, X, seed=0, **{name: np.nan})  # type: ignore[arg-type]
+    for decibel in (np.nan, np.inf, 4000.0, -4000.0):
+        with pytest.raises(InvalidInputError, match="snr_db must lie between -100 and 300 dB"):
+            simulate(MODEL, X, snr_db=decibel, seed=0)
+    for decibel in (-100.0, 300.0):
+        simulate(MODEL, X, snr_db=decibel, seed=0).check_frames()
+    holes = X.copy()
+    holes[3, 4:7] = np.nan
+    with pytest.raises(InvalidInputError, match=f"the truth holds 3 NaN or infinite values of {X.size}"):
+        simulate(MODEL, holes, seed=0)
+    with pytest.raises(InvalidInputError, match="must be an array of numbers"):
+        simulate(MODEL, np.full(X.shape, None), seed=0)
     with pytest.raises(InvalidInputError, match="phase object of this model has shape"):
         simulate(MODEL, X[:-1], seed=0)
     with pytest.raises(InvalidInputError, match="needs a model made with object='complex'"):
@@ -229,7 +242,13 @@ def test_errors() -> None:
     [
         ({"photons": 0}, "photons .* must be positive"),
         ({"photons": np.nan}, "photons .* must be positive"),
+        ({"photons": np.inf}, "photons .* at most 1e\\+12, got inf"),
+        ({"photons": 1e20}, "photons .* at most 1e\\+12, got 1e\\+20"),
         ({"photons": 10, "read_noise": -1}, "must not be negative"),
+        ({"photons": 10, "read_noise": np.nan}, "must be finite"),
+        ({"photons": 10, "offset": np.nan}, "must be finite"),
+        ({"photons": 10, "bits": 12.5}, "bits must be a whole number, got 12.5"),
+        ({"photons": 10, "full_well": np.inf}, "full_well must be positive and finite"),
         ({"photons": 10, "offset": -1}, "must not be negative"),
         ({"photons": 10, "bits": 0}, "1 to 16 bits, got 0"),
         ({"photons": 10, "bits": 17}, "1 to 16 bits, got 17"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,6 +14,10 @@ from fouriscope.acquisition import Acquisition, ArrayFrames, CalibratedFrames, F
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
+
+# Beyond these the numbers themselves fail: powers overflow, and Poisson numbers leave 64 bits.
+SNR_DB_RANGE = (-100.0, 300.0)
+MOST_PHOTONS = 1e12
 
 
 @dataclass(frozen=True)
@@ -39,16 +45,25 @@ class Camera:
     full_well: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.photons > 0:
-            raise InvalidInputError(f"photons (electrons in the empty bright field) must be positive: {self.photons}")
-        if self.read_noise < 0 or self.offset < 0:
-            raise InvalidInputError(f"read noise and offset must not be negative: {self.read_noise}, {self.offset}")
+        if not 0 < self.photons <= MOST_PHOTONS:
+            raise InvalidInputError(
+                f"photons (electrons in the empty bright field) must be positive and at most {MOST_PHOTONS:g}, "
+                f"got {self.photons}"
+            )
+        if not (0 <= self.read_noise <= MOST_PHOTONS and 0 <= self.offset < math.inf):
+            raise InvalidInputError(
+                f"read noise and offset must be finite and must not be negative: {self.read_noise}, {self.offset}"
+            )
+        try:
+            operator.index(self.bits)
+        except TypeError:
+            raise InvalidInputError(f"bits must be a whole number, got {self.bits!r}") from None
         if not 1 <= self.bits <= 16:
             raise InvalidInputError(f"a camera has 1 to 16 bits, got {self.bits}")
         if self.offset >= 2**self.bits - 1:
             raise InvalidInputError(f"an offset of {self.offset} leaves nothing of the {self.bits} bits for light")
-        if self.full_well is not None and not self.full_well > 0:
-            raise InvalidInputError(f"full_well must be positive, got {self.full_well}")
+        if self.full_well is not None and not 0 < self.full_well < math.inf:
+            raise InvalidInputError(f"full_well must be positive and finite, got {self.full_well}")
 
     @property
     def counts_per_electron(self) -> float:
@@ -86,7 +101,8 @@ def simulate(
         x of the model (phase, or phase and absorption), or a complex transmittance o = e^{i(φ+iμ)} of its object shape.
     snr_db, noise
         Additive white Gaussian noise at 10 log₁₀(‖y‖²/‖e‖²) = ``snr_db``, over the whole ``"stack"`` (one σ for all
-        frames; dark-field frames then drown) or for each ``"frame"`` on its own: two different worlds.
+        frames; dark-field frames then drown) or for each ``"frame"`` on its own: two different worlds. From −100 to
+        300 dB; None is no noise.
     camera
         Photon counting instead of additive noise.
     led_intensity_error
@@ -109,8 +125,16 @@ def simulate(
         raise InvalidInputError("give snr_db (additive noise) or a camera (photon noise), not both")
     if noise not in ("stack", "frame"):
         raise InvalidInputError(f"noise must be 'stack' or 'frame', got {noise!r}")
-    if led_intensity_error < 0 or led_position_error < 0:
-        raise InvalidInputError("LED errors are standard deviations and must not be negative")
+    low, high = SNR_DB_RANGE
+    if snr_db is not None and not low <= snr_db <= high:
+        raise InvalidInputError(
+            f"snr_db must lie between {low:g} and {high:g} dB, got {snr_db}; leave it out for no noise"
+        )
+    if not (0 <= led_intensity_error < math.inf and 0 <= led_position_error < math.inf):
+        raise InvalidInputError(
+            "LED errors are standard deviations: they must be finite and must not be negative, "
+            f"got {led_intensity_error} and {led_position_error}"
+        )
     rng = np.random.default_rng(seed)
     x = _as_x(model, truth)
     lit_by = _displaced(model, led_position_error, rng) if led_position_error else model
@@ -138,6 +162,11 @@ def simulate(
 
 def _as_x(model: ForwardModel, truth: NDArray[Any]) -> NDArray[Any]:
     truth = np.asarray(truth)
+    if truth.dtype.kind not in "fiubc":
+        raise InvalidInputError(f"the truth must be an array of numbers, got {truth.dtype}")
+    bad = int(truth.size - np.count_nonzero(np.isfinite(truth)))
+    if bad:
+        raise InvalidInputError(f"the truth holds {bad} NaN or infinite values of {truth.size}; mend it first")
     if not np.iscomplexobj(truth):
         return model.check_x(truth)
     if model.object.name != "complex":
@@ -166,7 +195,7 @@ def _displaced(model: ForwardModel, error: float, rng: np.random.Generator) -> F
 
 
 def _add_white_noise(frames: NDArray[Any], snr_db: float, noise: str, rng: np.random.Generator) -> None:
-    power = np.mean(frames.astype(np.float64) ** 2, axis=(1, 2))
+    power = np.array([np.mean(frame.astype(np.float64) ** 2) for frame in frames])
     if noise == "stack":
         power = np.full(len(frames), power.mean())
     sigma = np.sqrt(power / 10 ** (snr_db / 10))

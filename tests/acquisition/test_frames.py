@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,35 @@ def test_tiff_of_colours_complex_numbers_or_pages_that_differ(tmp_path: Path) ->
         frames.frame(1)
 
 
+@pytest.mark.skipif(importlib.util.find_spec("imagecodecs") is not None, reason="imagecodecs is installed")
+def test_a_compression_without_its_codec(tmp_path: Path) -> None:
+    path = write(tmp_path / "frames.tif", stack(), compression="zlib")
+    with tifffile.TiffFile(path, mode="r+b") as tiff:
+        for page in tiff.pages:
+            page.tags["Compression"].overwrite(34712)  # JPEG 2000
+    with pytest.raises(InvalidInputError, match=r"frames.tif: the first page .* pip install imagecodecs"):
+        open_frames(path)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".zarr"])
+def test_a_file_that_vanishes(tmp_path: Path, suffix: str) -> None:
+    path = write(tmp_path / f"frames{suffix}", stack())
+    frames = open_frames(path)
+    path.rename(tmp_path / "elsewhere")
+    with pytest.raises(InvalidInputError, match=rf"frames\{suffix}: frame 2 cannot be read .*No such file"):
+        frames.frame(2)
+    (tmp_path / "elsewhere").rename(path)
+    np.testing.assert_array_equal(frames.frame(2), stack()[2])
+
+
+def test_a_file_that_shrinks(tmp_path: Path) -> None:
+    path = write(tmp_path / "frames.npy", stack())
+    frames = open_frames(path)
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(InvalidInputError, match=r"frames.npy: frame 4 cannot be read .*was the file changed"):
+        frames.frame(4)
+
+
 def test_zarr_that_is_no_array(tmp_path: Path) -> None:
     zarr.open_group(str(tmp_path / "group.zarr"), mode="w")
     (tmp_path / "empty.zarr").mkdir()
@@ -211,6 +241,12 @@ def test_an_acquisition_takes_arrays_and_frames() -> None:
     assert plain.frame_shape == (40, 30)
     assert plain.pupil.is_clear
     plain.check_frames()
+
+
+@pytest.mark.parametrize("frames", [list(stack()), "frames.npy", None, object(), stack()[0]])
+def test_an_acquisition_of_something_else(frames: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"frames must be .*array \(frames, rows, columns\)"):
+        Acquisition(OPTICS, LEDS, frames)
 
 
 def test_an_acquisition_needs_one_frame_an_led() -> None:

@@ -94,6 +94,27 @@ def test_simulate_info_reconstruct_resume(fouriscope: Command, tmp_path: Path) -
     assert "has 15 iterations already" in fouriscope.fails("resume", run, "--iterations", 3)
 
 
+def test_info_before_there_are_frames(fouriscope: Command, tmp_path: Path) -> None:
+    configuration = write_acquisition(tmp_path, frames={"path": None, "truth": None, "shape": [24, 24]})
+    (tmp_path / "frames.npy").unlink()
+    ended = fouriscope("info", configuration)
+    assert ended.code == 0
+    assert "72 × 72" in ended.out
+    assert "frames.path is missing" in fouriscope.fails("reconstruct", configuration, "--quiet")
+    assert not (tmp_path / "run").exists()
+
+
+def test_reconstruct_warns_of_a_set_up_that_cannot_work_well(fouriscope: Command, tmp_path: Path) -> None:
+    configuration = write_acquisition(tmp_path, stop={"iterations": 1})
+    shown = fouriscope("reconstruct", configuration)
+    assert shown.code == 0
+    warnings = [line for line in shown.out.splitlines() if line.startswith("warning: ")]
+    assert warnings
+    assert warnings == [line for line in fouriscope("info", configuration).out.splitlines() if "warning: " in line]
+    assert "note: " not in shown.out
+    assert fouriscope("reconstruct", configuration, "--out", tmp_path / "quiet", "-q") == Ended(0, "", "")
+
+
 def test_quiet_prints_nothing(fouriscope: Command, tmp_path: Path) -> None:
     data = tmp_path / "data"
     assert fouriscope("simulate", data, "--frame", 24, "--radius", 1.5, "--quiet") == Ended(0, "", "")
@@ -200,6 +221,55 @@ def test_not_enough_memory(fouriscope: Command, tmp_path: Path, monkeypatch: pyt
     assert not (tmp_path / "run").exists()
 
 
+def test_not_enough_memory_to_simulate(fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fouriscope.cli.simulate.memory_available", lambda: 2**37)
+    message = fouriscope.fails("simulate", tmp_path / "data", "--frame", 8000)
+    assert message.startswith("293 frames of 8000 × 8000 and their object need about 368")
+    assert "128.0 GiB are free; give a smaller --frame" in message
+    assert not (tmp_path / "data").exists()
+
+
+def test_memory_that_runs_out_all_the_same(
+    fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def greedy(*_: Any, **__: Any) -> None:
+        raise MemoryError("Unable to allocate 7 TiB")
+
+    monkeypatch.setattr("fouriscope.cli.simulate.simulate", greedy)
+    message = fouriscope.fails("simulate", tmp_path / "data", "--frame", 24, "--radius", 1.5)
+    assert "not enough memory (Unable to allocate 7 TiB); use smaller" in message
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("command", ["reconstruct", "resume"])
+def test_threads_that_are_no_number(
+    fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    configuration = write_acquisition(tmp_path, stop={"iterations": 2})
+    if command == "resume":
+        assert fouriscope("reconstruct", configuration).code == 0
+    monkeypatch.setenv("FOURISCOPE_THREADS", "two")
+    argument = configuration if command == "reconstruct" else tmp_path / "run"
+    assert "FOURISCOPE_THREADS" in fouriscope.fails(command, argument)
+    assert (tmp_path / "run").exists() == (command == "resume")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda truth: np.exp(1j * truth), "give the phase of a transmittance: np.angle(truth)"),
+        (lambda truth: np.where(truth > 0.1, np.nan, truth), "NaN or infinite pixels of 5184; mend it"),
+        (lambda truth: truth > 0.1, "the truth must be a real phase in radians, got bool"),
+        (lambda truth: truth[:-1], "the truth has shape (71, 72)"),
+    ],
+)
+def test_a_truth_that_is_none(fouriscope: Command, tmp_path: Path, change: Any, message: str) -> None:
+    configuration = write_acquisition(tmp_path)
+    np.save(tmp_path / "truth.npy", change(np.load(tmp_path / "truth.npy")))
+    assert message in fouriscope.fails("reconstruct", configuration)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_folder_in_use(fouriscope: Command, tmp_path: Path) -> None:
     configuration = write_acquisition(tmp_path / "data")
     (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
@@ -230,8 +300,10 @@ def test_a_result_from_python_cannot_be_resumed(fouriscope: Command, tmp_path: P
         (["--noise", "pink"], "--noise must be 'stack' or 'frame', got 'pink'"),
         (["--phase-range", "0"], "--phase-range must be positive"),
         (["--phase-range", "nan"], "--phase-range must be positive"),
-        (["--snr", "nan"], "--snr must be a number"),
-        (["--photons", "-5"], "must be positive: -5.0"),
+        (["--snr", "nan"], "snr_db must lie between -100 and 300 dB, got nan"),
+        (["--snr", "4000"], "snr_db must lie between -100 and 300 dB, got 4000"),
+        (["--snr=-4000"], "snr_db must lie between -100 and 300 dB, got -4000"),
+        (["--photons", "-5"], "must be positive and at most 1e+12, got -5.0"),
         (["--radius", "-1"], "radius must be positive"),
         (["--image", "nowhere.png"], "nowhere.png: no such image"),
     ],

@@ -166,3 +166,26 @@ def test_constructors_and_slides_check_their_arguments() -> None:
         GlassSlide(1e-3, 0.9)
     with pytest.raises(InvalidInputError, match="patch_center"):
         paper_disc().directions((math.inf, 0.0))
+
+
+def test_counts_are_whole_numbers() -> None:
+    assert len(LEDArray.square(np.int64(5), 4e-3, 0.1)) == 25
+    assert len(LEDArray.square((np.int32(3), 2), 4e-3, 0.1)) == 6
+    assert len(LEDArray.square(np.array([3, 2]), 4e-3, 0.1)) == 6
+    assert len(LEDArray.rings([1e-3], [np.int64(3)], 0.1)) == 3
+    for shape in (3.5, (3.5, 2), (3, 2.0), "33", None):
+        with pytest.raises(InvalidInputError, match="shape must be a whole number, got "):
+            LEDArray.square(shape, 4e-3, 0.1)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"shape must be n or \(rows, columns\), got \(3,\)"):
+        LEDArray.square((3,), 4e-3, 0.1)  # type: ignore[arg-type]
+    for count in (3.5, "3", None):
+        with pytest.raises(InvalidInputError, match="a count of LEDs must be a whole number, got "):
+            LEDArray.rings([1e-3], [count], 0.1)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("values", [[(0.0, 0.1), (0.2,)], [("north", "east")], [(None, 0.0)], 3.0])
+def test_points_that_are_none(values: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"LED positions must be "):
+        LEDArray.at(values, 0.1)
+    with pytest.raises(InvalidInputError, match=r"directions must be "):
+        Directions(values)

@@ -11,7 +11,7 @@ import pytest
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.parallel import threads
-from fouriscope.priors import BM3D, BM3DParameters, bm3d, prior_from_spec
+from fouriscope.priors import BM3D, BM3DParameters, prior_from_spec
 from fouriscope.priors._bm3d_parameters import PROFILES, StageParameters
 from fouriscope.priors._bm3d_stages import Layout, displacements, filter_groups, find_matches, run_stage
 from fouriscope.priors._bm3d_transforms import (
@@ -23,6 +23,7 @@ from fouriscope.priors._bm3d_transforms import (
     kaiser_window,
     wavelet_matrix,
 )
+from fouriscope.priors.bm3d import bm3d
 
 Image = npt.NDArray[np.floating[Any]]
 
@@ -346,42 +347,50 @@ class TestKeptMatches:
         image = with_noise(photograph(), 0.1)
         prior = BM3D(rematch_every=3)
         for _ in range(4):
-            np.testing.assert_array_equal(prior.denoise(image, 0.1), bm3d(image, 0.1))
+            np.testing.assert_array_equal(prior.denoise_next(image, 0.1), bm3d(image, 0.1))
+
+    def test_a_call_outside_an_iteration_neither_uses_nor_changes_them(self) -> None:
+        images = [with_noise(photograph()[:60], 0.1, seed) for seed in range(3)]
+        prior, undisturbed = BM3D(rematch_every=5), BM3D(rematch_every=5)
+        for other in (prior, undisturbed):
+            other.denoise_next(images[0], 0.1)
+        np.testing.assert_array_equal(prior.denoise(images[1], 0.1), bm3d(images[1], 0.1))
+        np.testing.assert_array_equal(prior.denoise_next(images[2], 0.1), undisturbed.denoise_next(images[2], 0.1))
 
     def test_hardly_differ_when_the_image_moves_a_little(self) -> None:
         clean = photograph()
         image, moved = with_noise(clean, 0.1), with_noise(clean, 0.1) + with_noise(0 * clean, 0.01, seed=1)
         prior = BM3D(rematch_every=5)
-        prior.denoise(image, 0.1)
-        kept, fresh = prior.denoise(moved, 0.1), bm3d(moved, 0.1)
+        prior.denoise_next(image, 0.1)
+        kept, fresh = prior.denoise_next(moved, 0.1), bm3d(moved, 0.1)
         assert np.any(kept != fresh)
         assert abs(psnr(kept, clean) - psnr(fresh, clean)) < 0.05
 
     def test_are_renewed_in_time_and_with_the_shape(self) -> None:
         images = [with_noise(photograph(), 0.1, seed) for seed in range(3)]
         prior = BM3D(rematch_every=2)
-        prior.denoise(images[0], 0.1)
-        assert np.any(prior.denoise(images[1], 0.1) != bm3d(images[1], 0.1))
-        np.testing.assert_array_equal(prior.denoise(images[2], 0.1), bm3d(images[2], 0.1))
-        np.testing.assert_array_equal(prior.denoise(images[1][:50], 0.1), bm3d(images[1][:50], 0.1))
+        prior.denoise_next(images[0], 0.1)
+        assert np.any(prior.denoise_next(images[1], 0.1) != bm3d(images[1], 0.1))
+        np.testing.assert_array_equal(prior.denoise_next(images[2], 0.1), bm3d(images[2], 0.1))
+        np.testing.assert_array_equal(prior.denoise_next(images[1][:50], 0.1), bm3d(images[1][:50], 0.1))
 
     @pytest.mark.parametrize("stages", ["both", "hard"])
     def test_resume_bit_for_bit(self, stages: Any) -> None:
         images = [with_noise(photograph()[:60], 0.1, seed) for seed in range(5)]
         prior = BM3D(stages=stages, rematch_every=3)
         for image in images[:2]:
-            prior.denoise(image, 0.1)
+            prior.denoise_next(image, 0.1)
         resumed = BM3D(stages=stages, rematch_every=3)
         resumed.load_state_arrays(prior.state_arrays())
         for image in images[2:]:
-            np.testing.assert_array_equal(resumed.denoise(image, 0.1), prior.denoise(image, 0.1))
+            np.testing.assert_array_equal(resumed.denoise_next(image, 0.1), prior.denoise_next(image, 0.1))
 
     def test_a_state_that_does_not_fit_is_refused(self) -> None:
         prior = BM3D(rematch_every=3)
-        prior.denoise(with_noise(np.zeros((40, 40)), 1.0), 1.0)
+        prior.denoise_next(with_noise(np.zeros((40, 40)), 1.0), 1.0)
         state = prior.state_arrays()
         with pytest.raises(InvalidInputError, match=r"none \(rematch_every=1\)"):
-            BM3D().load_state_arrays(state)
+            BM3D(rematch_every=1).load_state_arrays(state)
         with pytest.raises(InvalidInputError, match="expected the state of this BM3D"):
             BM3D(rematch_every=3, stages="hard").load_state_arrays(state)
         with pytest.raises(InvalidInputError, match="wiener_matches do not fit an image of 40 × 40"):

@@ -205,13 +205,24 @@ def test_spec_is_plain_and_rebuilds_the_prior(key: str, prior: Prior) -> None:
     np.testing.assert_array_equal(rebuilt.denoise(picture(), 0.3), prior.denoise(picture(), 0.3))
 
 
+@pytest.mark.parametrize("key", PRIORS)
+def test_the_first_call_of_an_iteration_is_a_plain_call(key: str) -> None:
+    image = np.random.default_rng(3).normal(0, 1, (21, 18)).astype(np.float32)
+    before = image.copy()
+    fresh, plain = PRIORS[key](), PRIORS[key]()
+    np.testing.assert_array_equal(fresh.denoise_next(image, 0.5), plain.denoise(image, 0.5))
+    np.testing.assert_array_equal(image, before)
+    with pytest.raises(InvalidInputError):
+        fresh.denoise_next(np.full((3, 3), np.nan), 0.5)
+
+
 def test_restored_state_continues_bit_for_bit(key: str, prior: Prior) -> None:
-    prior.denoise(picture(seed=0), 0.5)
+    prior.denoise_next(picture(seed=0), 0.5)
     state = {name: array.copy() for name, array in prior.state_arrays().items()}
     restored = PRIORS[key]()
     restored.load_state_arrays(state)
-    following = prior.denoise(picture(seed=1), 0.5)
-    np.testing.assert_array_equal(restored.denoise(picture(seed=1), 0.5), following)
+    following = prior.denoise_next(picture(seed=1), 0.5)
+    np.testing.assert_array_equal(restored.denoise_next(picture(seed=1), 0.5), following)
     prior.reset()
     assert not prior.state_arrays()
     np.testing.assert_array_equal(prior.denoise(picture(), 0.5), PRIORS[key]().denoise(picture(), 0.5))

@@ -12,7 +12,14 @@ import tomli_w
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors import as_prior
 from fouriscope.run import load_config
-from fouriscope.run.assemble import build_acquisition, build_illumination, build_priors, build_solver, build_stop
+from fouriscope.run.assemble import (
+    build_acquisition,
+    build_geometry,
+    build_illumination,
+    build_priors,
+    build_solver,
+    build_stop,
+)
 from fouriscope.run.config import ReconstructionConfig, StopSection, parse_config
 from fouriscope.run.execute import resolved
 from tests.run.problems import config, document, write_acquisition
@@ -159,7 +166,7 @@ def test_the_resolved_configuration_says_the_same(name: str, tmp_path: Path) -> 
         assert getattr(again, section) == getattr(first, section)
     assert again.pupil.zernike == first.pupil.zernike == {4: 0.5, 8: -0.1}
     assert as_prior(again.prior).spec() == as_prior(first.prior).spec()
-    assert again.prior_absorption == first.prior_absorption
+    assert again.prior_absorption == as_prior(first.prior_absorption).spec(), "with its defaults"
     assert resolved(again, Path("/elsewhere")) == resolved(first, tmp_path), "resolving twice changes nothing"
 
 
@@ -201,6 +208,29 @@ def test_a_prior_for_an_absorption_that_is_not_there() -> None:
 def test_a_run_needs_a_limit() -> None:
     with pytest.raises(InvalidInputError, match="would never stop"):
         build_stop(StopSection(iterations=None))
+
+
+def test_a_run_by_time_alone_is_recorded_as_one(tmp_path: Path) -> None:
+    timed = config().model_copy(update={"stop": StopSection(iterations=None, seconds=5.0)})
+    document = resolved(timed, tmp_path)
+    assert document["stop"] == {"iterations": "unlimited", "seconds": 5.0}
+    assert parse_config(document, where="test").stop == timed.stop
+
+
+def test_a_starting_point_cannot_come_from_a_file(tmp_path: Path) -> None:
+    path = write_acquisition(tmp_path, solver={"start": "array"})
+    with pytest.raises(InvalidInputError, match=r'solver.start = "array" is a note .* use "flat" or "linear"'):
+        build_solver(build_acquisition(load_config(path), tmp_path), load_config(path))
+
+
+def test_frames_are_a_file_or_a_shape(tmp_path: Path) -> None:
+    planned = config(frames={"path": None, "truth": None, "shape": [24, 30]})
+    assert build_geometry(planned, tmp_path).frame_shape == (24, 30)
+    with pytest.raises(InvalidInputError, match=r"^frames.path is missing: .* a reconstruction needs the file"):
+        build_acquisition(planned, tmp_path)
+    assert broken(frames={"path": None}).startswith("frames: give path, the file that holds the frames, or")
+    assert "one of the two" in broken(frames={"shape": [24, 24]})
+    assert "frames.shape" in broken(frames={"path": None, "shape": [0, 24]})
 
 
 def test_paths_start_at_the_file(tmp_path: Path) -> None:

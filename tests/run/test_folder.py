@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
+import signal
+import socket
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +22,7 @@ import zarr
 from fouriscope.errors import RunFolderError
 from fouriscope.run import Result, RunFolder
 from fouriscope.run.files import atomic_write, read_arrays, remove_leftovers, write_arrays, write_json, write_text
+from fouriscope.run.lock import FolderLock
 from fouriscope.solvers import History, Record, SolverState
 
 RECORDS = [Record(k, 12 * k, 0.1 * k, 1.0 / k, 0.5, 3.0, 0.1, 10.0 + k, math.nan) for k in range(1, 6)]
@@ -118,8 +124,8 @@ def test_create_and_open(tmp_path: Path) -> None:
     new_folder(tmp_path / "deep" / "run").close()
     folder = RunFolder.open(tmp_path / "deep" / "run")
     assert folder.config() == {"solver": {"batch": 3}}
-    assert folder.provenance()["format"] == 1
-    assert folder.status() == {"state": "running", "reason": ""}
+    assert folder.provenance()["format"] == 2
+    assert folder.status() == {"state": "running", "reason": "", "pid": os.getpid(), "host": socket.gethostname()}
     assert columns(folder.history()) == columns(History(RECORDS))
 
 
@@ -154,6 +160,62 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunFolderError, match="cannot be written"):
         new_folder(tmp_path / "file" / "run")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One writer
+
+
+def test_only_one_writes(tmp_path: Path) -> None:
+    writer = new_folder(tmp_path / "run")
+    with pytest.raises(RunFolderError, match=rf"run is being written by process {os.getpid()}; wait until it ends"):
+        RunFolder.open(tmp_path / "run").lock()
+    assert len(RunFolder.open(tmp_path / "run").history()) == len(RECORDS), "readers are welcome"
+    writer.close()
+    assert not (tmp_path / "run" / ".lock").exists()
+    next_writer = RunFolder.open(tmp_path / "run")
+    next_writer.lock()
+    next_writer.lock()
+    next_writer.close()
+
+
+def test_a_forgotten_writer_locks_nobody_out(tmp_path: Path) -> None:
+    writer = new_folder(tmp_path / "run", [])
+    del writer
+    gc.collect()
+    RunFolder.open(tmp_path / "run").lock()
+
+
+def test_a_folder_that_is_just_being_made_is_taken(tmp_path: Path) -> None:
+    held = FolderLock(tmp_path)
+    with pytest.raises(RunFolderError, match="is being written by process"):
+        new_folder(tmp_path)
+    held.release()
+    assert not list(tmp_path.iterdir())
+    new_folder(tmp_path).close()
+
+
+def test_a_killed_writer_locks_nobody_out(tmp_path: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+from fouriscope.run.lock import FolderLock
+lock = FolderLock(Path({str(tmp_path)!r}))
+print("locked", flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "locked\n"
+        with pytest.raises(RunFolderError, match=f"is being written by process {process.pid}"):
+            FolderLock(tmp_path)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert (tmp_path / ".lock").exists()
+    FolderLock(tmp_path).release()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("cut", [b'{"iteration": 6, "frames', b"\x00\x00\x00", b"\xff\xfe", b"17\n", b"{}}\n"])
@@ -294,6 +356,25 @@ def test_a_result_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.Mon
     assert not (path / ".result.part").exists()
     second.write_into(folder)
     assert not (path / "result" / "amplitude.tif").exists()
+    assert not list(path.glob(".*"))
+
+
+def test_a_result_that_cannot_be_renamed_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = some_result(True), some_result(False)
+    path = first.save(tmp_path / "saved")
+    original = os.rename
+
+    def stubborn(source: Any, target: Any) -> None:
+        if Path(source).name == ".result.part":
+            raise OSError(13, "Permission denied")
+        original(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", stubborn)
+        with pytest.raises(RunFolderError, match=r"result: cannot be written \(Permission denied\)"):
+            second.write_into(RunFolder.open(path))
+    assert (path / "result" / "amplitude.tif").exists()
+    assert not list(path.glob(".*"))
 
 
 def test_json_is_written_as_text_for_people(tmp_path: Path) -> None:

@@ -16,10 +16,13 @@ import numpy as np
 import pytest
 import tifffile
 
+from fouriscope.acquisition import ArrayFrames, open_frames
 from fouriscope.errors import DivergenceError, InvalidInputError, RunFolderError
 from fouriscope.run import Result, RunFolder, load_config, resume_run, start_run
+from fouriscope.run.execute import input_files
+from fouriscope.run.provenance import checksum
 from fouriscope.solvers import Callback, History
-from tests.run.problems import write_acquisition
+from tests.run.problems import config, write_acquisition
 
 ITERATIONS = 40
 # Crosses the iterations at which the temperature of the noise is measured again.
@@ -125,6 +128,54 @@ def test_other_frames_are_refused(tmp_path: Path) -> None:
         resume_run(tmp_path / "run")
 
 
+@pytest.mark.parametrize("key", ["frames.mask", "frames.truth", "pupil.array"])
+def test_other_files_are_refused_by_name(tmp_path: Path, key: str) -> None:
+    pupil = np.ones((24, 24), complex)
+    configuration = write_acquisition(
+        tmp_path, frames={"mask": "mask.npy"}, pupil={"array": "pupil.npy"}, stop={"iterations": 4}
+    )
+    np.save(tmp_path / "mask.npy", np.ones((24, 24), np.uint8))
+    np.save(tmp_path / "pupil.npy", pupil)
+    run(configuration, tmp_path / "run", stop_at(2))
+    path = tmp_path / f"{key.split('.')[1].replace('array', 'pupil')}.npy"
+    before = path.read_bytes()
+    changed = np.load(path)
+    changed[12, 12] = 0.5
+    np.save(path, changed)
+    with pytest.raises(RunFolderError, match=rf"{path.name} \({key}\) is not the file that .* put the old one back"):
+        resume_run(tmp_path / "run")
+    path.unlink()
+    with pytest.raises(InvalidInputError, match=rf"{path.name}"):
+        resume_run(tmp_path / "run")
+    path.write_bytes(before)
+    assert len(resume_run(tmp_path / "run").history) == 4
+
+
+def test_weights_are_among_the_files() -> None:
+    learned = config(
+        object={"model": "complex"},
+        prior={"name": "deepinv", "weights": "phase.pth"},
+        prior_absorption={"name": "deepinv", "weights": "/net/absorption.pth"},
+    )
+    files = input_files(learned, Path("/data"))
+    assert files["prior.weights"] == Path("/data/phase.pth")
+    assert files["prior_absorption.weights"] == Path("/net/absorption.pth")
+
+
+def test_a_checksum_sees_every_bit_and_no_byte_order(tmp_path: Path) -> None:
+    frames = np.random.default_rng(0).random((3, 8, 8))
+    np.save(tmp_path / "frames.npy", frames)
+    np.save(tmp_path / "swapped.npy", frames.astype(">f8"))
+    known = checksum(ArrayFrames(frames))
+    for name in ("frames.npy", "swapped.npy"):
+        assert checksum(open_frames(tmp_path / name)) == known
+    other = frames.copy()
+    other[2, 7, 7] = np.nextafter(other[2, 7, 7], 2)
+    assert other.astype(np.float32).tobytes() == frames.astype(np.float32).tobytes()
+    assert checksum(ArrayFrames(other)) != known
+    assert checksum(ArrayFrames(frames.astype(np.float32))) != known
+
+
 def test_a_checkpoint_of_something_else_is_refused(configuration: Path, tmp_path: Path) -> None:
     run(configuration, tmp_path / "run", stop_at(3))
     folder = RunFolder.open(tmp_path / "run")
@@ -145,6 +196,70 @@ def test_a_failed_run_says_why(tmp_path: Path) -> None:
     status = RunFolder.open(tmp_path / "run").status()
     assert status["state"] == "failed"
     assert "diverged" in status["reason"]
+
+
+def failing(error: BaseException) -> Callback:
+    def callback(_: Any, record: Any) -> None:
+        if record.iteration == 3:
+            raise error
+
+    return callback
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "reason"),
+    [
+        (ZeroDivisionError("a mistake of ours"), "failed", "ZeroDivisionError: a mistake of ours"),
+        (MemoryError(), "failed", "MemoryError"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), "failed", "Broken pipe"),
+        (KeyboardInterrupt(), "interrupted", "in the middle of an iteration"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whatever_ends_a_run_is_noted(
+    configuration: Path, uninterrupted: Result, tmp_path: Path, error: BaseException, state: str, reason: str
+) -> None:
+    with pytest.raises(type(error)) as caught:
+        run(configuration, tmp_path / "run", failing(error))
+    assert caught.value is error, "the error itself, not one about the folder"
+    status = RunFolder.open(tmp_path / "run").status()
+    assert status["state"] == state
+    assert reason in status["reason"]
+    assert_equal_runs(resume_run(tmp_path / "run"), uninterrupted, tmp_path / "run")
+
+
+def test_frames_that_vanish_are_named(tmp_path: Path) -> None:
+    configuration = write_acquisition(tmp_path, **SECTIONS)
+    frames = (tmp_path / "frames.npy").read_bytes()
+
+    def vanish(_: Any, record: Any) -> None:
+        if record.iteration == 3:
+            (tmp_path / "frames.npy").unlink()
+
+    with pytest.raises(InvalidInputError, match=r"frames.npy: frame \d+ cannot be read .*No such file") as caught:
+        run(configuration, tmp_path / "run", vanish)
+    assert "make room" not in str(caught.value)
+    assert RunFolder.open(tmp_path / "run").status()["state"] == "failed"
+    (tmp_path / "frames.npy").write_bytes(frames)
+    assert len(resume_run(tmp_path / "run").history) == ITERATIONS
+
+
+def test_a_run_that_is_alive_is_left_alone(configuration: Path, uninterrupted: Result, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    refused: list[str] = []
+
+    def meddle(_: Any, record: Any) -> None:
+        if record.iteration == 3:
+            (folder / ".checkpoint.npz.mine.part").touch()
+            with pytest.raises(RunFolderError) as caught:
+                resume_run(folder)
+            refused.append(str(caught.value))
+            (folder / ".checkpoint.npz.mine.part").unlink()
+
+    result = run(configuration, folder, meddle)
+    assert len(refused) == 1
+    assert f"{folder} is being written by process {os.getpid()}" in refused[0]
+    assert_equal_runs(result, uninterrupted, folder)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -288,6 +403,37 @@ def test_killed_at_a_chosen_moment(
             ("os", "replace", 3),
         ]
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("call", "there"),
+    [
+        (1, ["result", ".result.part"]),  # the new result is whole, the old one still in its place
+        (2, [".result.old.part", ".result.part"]),  # between the two renames
+    ],
+)
+def test_killed_while_a_result_is_replaced(
+    configuration: Path, uninterrupted: Result, tmp_path: Path, call: int, there: list[str]
+) -> None:
+    folder = tmp_path / "run"
+    before = run(configuration, folder, stop_at(12))
+    command = ["resume", str(folder), "--quiet"]
+    killed = subprocess.run(
+        [sys.executable, "-c", SUICIDE, "os", "rename", str(call), *command], check=False, timeout=120
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert sorted(child.name for child in folder.iterdir() if "result" in child.name) == sorted(there)
+    seen: list[Any] = []
+
+    def look(_: Any, record: Any) -> None:
+        seen.append(tifffile.imread(folder / "result" / "phase.tif"))
+
+    result = resume_run(folder, callbacks=[look], iterations=ITERATIONS + 1)
+    np.testing.assert_array_equal(seen[0], before.phase, "the old result is back while the run goes on")
+    assert len(result.history) == ITERATIONS + 1
+    assert not list(folder.glob(".*"))
+    assert but_for_the_clock(result.history)[:-1] == but_for_the_clock(uninterrupted.history)
 
 
 @pytest.mark.slow

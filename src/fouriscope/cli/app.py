@@ -182,6 +182,12 @@ def main() -> None:
             raise
         errors.print(f"[bold red]error:[/] {escape(str(error.filename or 'output'))}: {escape(error.strerror or '')}")
         sys.exit(2)
+    except MemoryError as error:
+        errors.print(
+            f"[bold red]error:[/] there is not enough memory ({escape(' '.join(str(error).split()) or 'no details')}); "
+            "use smaller or fewer frames, a smaller object, or end other programs"
+        )
+        sys.exit(2)
     except KeyboardInterrupt:
         errors.print("stopped")
         sys.exit(130)

@@ -12,14 +12,19 @@ from rich.table import Table
 
 from fouriscope import plots
 from fouriscope.cli.progress import graceful_interrupt, shown_progress
-from fouriscope.cli.simulate import paper_model, phase_image
 from fouriscope.errors import InvalidInputError
+from fouriscope.paper import paper_model, phase_image
+from fouriscope.priors import PriorLike
 from fouriscope.reconstruction import reconstruct
 from fouriscope.run import Result
 from fouriscope.simulation import simulate
 from fouriscope.solvers import Iterations
 
-METHODS = {"NoReg-Online": None, "TV-Online": "tv"}
+METHODS: dict[str, PriorLike] = {
+    "NoReg-Online": None,
+    "TV-Online": "tv",
+    "BM3D-Online": {"name": "bm3d", "profile": "fast"},
+}
 PHASE_RANGE = 0.3
 SNR_DB = 40.0
 BATCH = 60

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from fouriscope.cli.progress import graceful_interrupt, shown_progress
 from fouriscope.errors import RunFolderError
+from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import Result, RunFolder, load_config, resume_run, start_run
 from fouriscope.run.assemble import build_stop
 from fouriscope.run.config import StopSection, parse_config
@@ -24,11 +25,21 @@ def run_reconstruction(
     """Reconstruct into ``out``; returns the exit code."""
     config = load_config(config_path)
     folder = out if out is not None else config_path.parent / "run"
+
+    def warn(geometry: Geometry) -> None:
+        for warning in report_geometry(geometry).warnings:
+            console.print(f"warning: {escape(warning)}")
+
     return _watched(
         folder,
         config.stop,
         lambda callbacks: start_run(
-            config, config_path.parent, folder, callbacks=callbacks, checkpoint_seconds=checkpoint_seconds
+            config,
+            config_path.parent,
+            folder,
+            callbacks=callbacks,
+            checkpoint_seconds=checkpoint_seconds,
+            on_start=None if quiet else warn,
         ),
         console=console,
         quiet=quiet,

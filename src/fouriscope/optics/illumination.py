@@ -116,7 +116,7 @@ class LEDArray:
         slide: GlassSlide | None = None,
     ) -> LEDArray:
         """A lattice of ``shape`` = (rows, columns), or n for n × n, centred on the origin, in row-major order."""
-        sizes = shape if isinstance(shape, Sequence) else (shape, shape)
+        sizes = shape if isinstance(shape, Sequence | np.ndarray) else (shape, shape)
         if len(sizes) != 2:
             raise InvalidInputError(f"shape must be n or (rows, columns), got {shape!r}.")
         rows, columns = (require_count("shape", size) for size in sizes)
@@ -150,7 +150,7 @@ class LEDArray:
     def rings(
         cls,
         radii: Sequence[float],
-        counts: Sequence[int],
+        counts: Sequence[SupportsIndex],
         height: float,
         *,
         start_angle: float = 0.0,
@@ -167,13 +167,13 @@ class LEDArray:
                 f"rings need one count for each radius, got {len(radii)} radii and {len(counts)} counts."
             )
         rings = []
-        for radius, count in zip(radii, counts, strict=True):
+        for radius, given in zip(radii, counts, strict=True):
+            count = require_count("a count of LEDs", given)
             if not radius >= 0 or count < 1 or (radius == 0 and count != 1):
                 raise InvalidInputError(
                     f"a ring has a radius ≥ 0 and at least one LED (one only if the radius is 0), "
                     f"got radius {radius!r} m with {count!r} LEDs."
                 )
-            count = require_count("a count of LEDs", count)
             angle = start_angle + 2 * np.pi * np.arange(count) / count
             rings.append(radius * np.stack([np.sin(angle), np.cos(angle)], axis=1))
         return cls.at(np.concatenate(rings), height, rotation=rotation, offset=offset, slide=slide)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fouriscope.priors.base import Prior
-from fouriscope.priors.bm3d import BM3D, BM3DParameters, StageParameters, bm3d
+from fouriscope.priors.bm3d import BM3D, BM3DParameters, StageParameters
 from fouriscope.priors.box import Box
 from fouriscope.priors.deepinv_named import DeepinvDenoiser
 from fouriscope.priors.from_callable import CallablePrior
@@ -40,7 +40,6 @@ __all__ = [
     "Wavelet",
     "as_prior",
     "available_priors",
-    "bm3d",
     "installed_priors",
     "prior_from_spec",
 ]

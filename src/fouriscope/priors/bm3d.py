@@ -12,12 +12,15 @@ import numpy.typing as npt
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors._bm3d_parameters import OVERRIDES, PROFILES, BM3DParameters, StageParameters
 from fouriscope.priors._bm3d_stages import Layout, run_stage
-from fouriscope.priors.base import Image, Prior, SpecValue, Strength
+from fouriscope.priors.base import Image, Prior, SpecValue, Strength, check_image, check_sigma
 
 Profile = Literal["normal", "fast"]
 Stages = Literal["both", "hard"]
 
 __all__ = ["BM3D", "BM3DParameters", "StageParameters", "bm3d"]
+
+
+Matches = dict[str, npt.NDArray[np.int32]]
 
 
 class BM3D(Prior):
@@ -52,9 +55,9 @@ class BM3D(Prior):
     stages
         ``"both"``, or ``"hard"`` for the first alone: half the time, some 0.5 dB less.
     rematch_every
-        Blocks are matched at the first of so many calls with images of one shape, and the matches kept for the others.
-        1 matches in every call. In an iteration, in which the image changes little from call to call, 5 to 20
-        save more than half of the time at next to no loss.
+        Inside a solver (:meth:`denoise_next`) blocks are matched at the first of so many calls with images of one
+        shape, and the matches kept for the others, because the image changes little from call to call. 10 saves more
+        than half of the time at next to no loss (docs/priors.md); 1 matches in every call, as :meth:`denoise` does.
     overrides
         Any field of :class:`StageParameters`, of one of the two stages: ``hard_step=4``, ``wiener_group=16``.
 
@@ -95,7 +98,7 @@ class BM3D(Prior):
         strength: Strength = "auto",
         profile: Profile = "normal",
         stages: Stages = "both",
-        rematch_every: int = 1,
+        rematch_every: int = 10,
         **overrides: float | str,
     ) -> None:
         super().__init__(strength)
@@ -113,31 +116,35 @@ class BM3D(Prior):
         self.rematch_every = int(rematch_every)
         self.parameters = PROFILES[profile].with_overrides(overrides)
         self._shape: tuple[int, ...] = (0, 0)
-        self._matches: dict[str, npt.NDArray[np.int32]] = {}
+        self._matches: Matches = {}
         self._calls = 0
 
+    def denoise_next(self, image: Image, sigma: float) -> Image:
+        """As :meth:`denoise`, but with the matches of an earlier call, see ``rematch_every``."""
+        image, sigma = check_image(image), check_sigma(sigma)
+        if image.shape != self._shape or self._calls % self.rematch_every == 0:
+            self.reset()
+        filtered, found = self._filter(image, sigma, self._matches)
+        if found and self.rematch_every > 1:
+            self._shape, self._matches, self._calls = image.shape, found, self._calls + 1
+        return filtered
+
     def _denoise(self, image: Image, sigma: float) -> Image:
+        return self._filter(image, sigma, {})[0]
+
+    def _filter(self, image: Image, sigma: float, matches: Matches) -> tuple[Image, Matches]:
+        """The filtered image and the matches used, which are found where ``matches`` holds none."""
         low, high = float(image.min()), float(image.max())
         if high == low or sigma < float(np.finfo(np.float32).eps) * (high - low):
-            return image.copy()
+            return image.copy(), {}
         noisy = ((image.astype(np.float64) - (low / 2 + high / 2)) / sigma).astype(np.float32)
-        denoised = self._run(noisy)
-        # Where a pixel did not move it comes back exactly, whatever the resolution of float32.
-        moved: Image = (image + sigma * (denoised.astype(np.float64) - noisy)).astype(image.dtype)
-        return moved
-
-    def _run(self, noisy: Image) -> Image:
-        if noisy.shape != self._shape or self._calls % self.rematch_every == 0:
-            self.reset()
-        denoised, hard = run_stage(noisy, None, self.parameters.hard, self._matches.get("hard"))
+        denoised, hard = run_stage(noisy, None, self.parameters.hard, matches.get("hard"))
         found = {"hard": hard}
         if self.stages == "both":
-            denoised, found["wiener"] = run_stage(noisy, denoised, self.parameters.wiener, self._matches.get("wiener"))
-        if self.rematch_every > 1:
-            self._shape = noisy.shape
-            self._matches = found
-            self._calls += 1
-        return denoised
+            denoised, found["wiener"] = run_stage(noisy, denoised, self.parameters.wiener, matches.get("wiener"))
+        # Where a pixel did not move it comes back exactly, whatever the resolution of float32.
+        moved: Image = (image + sigma * (denoised.astype(np.float64) - noisy)).astype(image.dtype)
+        return moved, found
 
     def reset(self) -> None:
         self._shape, self._matches, self._calls = (0, 0), {}, 0

@@ -28,6 +28,7 @@ from fouriscope.run.config import (
 )
 from fouriscope.run.memory import check_memory
 from fouriscope.solvers import Iterations, PnP, Residual, Seconds, StopRule
+from fouriscope.solvers.start import StartName
 
 
 def build_illumination(section: Any) -> Illumination:
@@ -176,7 +177,12 @@ def build_solver(
 ) -> PnP:
     """The solver, ready to run; priors and ``start`` stand in for what a file cannot hold."""
     settings = config.solver
-    if start is None and settings.start == "array":
+    beginning: StartName | NDArray[Any]
+    if start is not None:
+        beginning = start
+    elif settings.start != "array":
+        beginning = settings.start
+    else:
         raise InvalidInputError(
             'solver.start = "array" is a note of a starting point that Python was given and no file holds; '
             'use "flat" or "linear", or call fouriscope.reconstruct with the array'
@@ -201,7 +207,7 @@ def build_solver(
         build_priors(config, len(model.object.channels), prior, prior_absorption),
         step=settings.step,
         acceleration=settings.acceleration,
-        start=settings.start if start is None else start,
+        start=beginning,
         seed=settings.seed,
         truth=acquisition.truth,
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
+from fouriscope.optics import Geometry
 from fouriscope.parallel import thread_count
 from fouriscope.priors import as_prior
 from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
@@ -44,15 +45,19 @@ def start_run(
     *,
     callbacks: Sequence[Callback] = (),
     checkpoint_seconds: float | None = None,
+    on_start: Callable[[Geometry], object] | None = None,
 ) -> Result:
-    """Reconstruct what ``config`` describes (its relative paths start at ``base``) into a new run folder."""
+    """Reconstruct what ``config`` describes (its relative paths start at ``base``) into a new run folder.
+
+    ``on_start`` is called once nothing stands in the way any more, before the first iteration.
+    """
     RunFolder(folder).check_free()
     thread_count()  # raises where the environment asks for a number of threads that is none
     acquisition = build_acquisition(config, base)
     solver = build_solver(acquisition, config)  # before the folder exists: bad input must leave nothing behind
     build_stop(config.stop)
     run = RunFolder.create(folder, resolved(config, base), provenance(acquisition, input_files(config, base)))
-    return _solve(run, solver, config, callbacks, checkpoint_seconds)
+    return _solve(run, solver, config, callbacks, checkpoint_seconds, on_start)
 
 
 def input_files(config: RunConfig, base: Path) -> dict[str, Path]:
@@ -141,7 +146,12 @@ def _check_same_input(run: RunFolder, acquisition: Acquisition, config: RunConfi
 
 
 def _solve(
-    run: RunFolder, solver: PnP, config: RunConfig, callbacks: Sequence[Callback], checkpoint_seconds: float | None
+    run: RunFolder,
+    solver: PnP,
+    config: RunConfig,
+    callbacks: Sequence[Callback],
+    checkpoint_seconds: float | None,
+    on_start: Callable[[Geometry], object] | None = None,
 ) -> Result:
     interval = CHECKPOINT_SECONDS if checkpoint_seconds is None else checkpoint_seconds
     saved = time.monotonic()
@@ -155,6 +165,8 @@ def _solve(
                 saved = time.monotonic()
 
     try:
+        if on_start is not None:
+            on_start(solver.fidelity.model.geometry)
         history: History = solver.solve(build_stop(config.stop), [keep, *callbacks])
         reason = solver.stop_reason or ""
         if len(history):

@@ -236,7 +236,7 @@ class PnP(Solver):
                 strength = self.temperature * prior.natural_strength(before) if self.temperature > 0 else 0.0
                 strength = strength if math.isfinite(strength) else 0.0  # a flat image: any strength would do
             self._strengths[channel] = strength
-            after[...] = prior.denoise(before, math.sqrt(self.step_size * strength))
+            after[...] = prior.denoise_next(before, math.sqrt(self.step_size * strength))
         return x
 
     def _shorten_step(self, gradient: RealArray) -> None:
