@@ -218,6 +218,34 @@ sys.stdin.read()
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_leaves_the_lock_to_its_parent(tmp_path: Path) -> None:
+    code = f"""
+import os
+from pathlib import Path
+from fouriscope.run.lock import FolderLock
+lock = FolderLock(Path({str(tmp_path)!r}))
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+    print(lock.path.exists())
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "True\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new_folder(tmp_path / "run").close()
+
+    def read_only(*_: Any) -> int:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "open", read_only)
+    with pytest.raises(RunFolderError, match=r"run: cannot be written \(Read-only file system\)"):
+        RunFolder.open(tmp_path / "run").lock()
+
+
 @pytest.mark.parametrize("cut", [b'{"iteration": 6, "frames', b"\x00\x00\x00", b"\xff\xfe", b"17\n", b"{}}\n"])
 def test_a_last_line_cut_short_is_ignored(tmp_path: Path, cut: bytes) -> None:
     folder = new_folder(tmp_path / "run")

@@ -143,7 +143,7 @@ def denoise(
             "For a prior with an objective (box, l1, tv) its square is the weight."
         ),
     ],
-    prior: Annotated[str, typer.Option(help="One of those that `fouriscope priors` lists.")] = "tv",
+    prior: Annotated[str, typer.Option(help="One of those that `fouriscope priors` lists.")] = "bm3d",
     option: Annotated[
         list[str] | None,
         typer.Option(help="A parameter of the prior as key=value, value as in TOML; can be repeated."),

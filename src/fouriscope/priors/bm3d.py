@@ -48,7 +48,7 @@ class BM3D(Prior):
     Parameters
     ----------
     strength
-        λ, see :class:`Prior`; ``"auto"`` is the temperature T itself, right for a denoiser that believes in its σ.
+        λ, see :class:`Prior`; ``"auto"`` is 0.3 of the temperature T.
     profile
         ``"normal"`` has the published parameters; ``"fast"`` has fewer reference blocks and looks at fewer others,
         nearer by, in less than half the time for some 0.07 dB less.
@@ -145,6 +145,12 @@ class BM3D(Prior):
         # Where a pixel did not move it comes back exactly, whatever the resolution of float32.
         moved: Image = (image + sigma * (denoised.astype(np.float64) - noisy)).astype(image.dtype)
         return moved, found
+
+    def natural_strength(self, image: Image) -> float:
+        """Return 0.3. White noise of σ would ask for 1, but what an iteration leaves in the image is not white: the
+        gradient moves some frequencies much further than others. Chosen on simulated problems (docs/priors.md)."""
+        check_image(image)
+        return 0.3
 
     def reset(self) -> None:
         self._shape, self._matches, self._calls = (0, 0), {}, 0

@@ -84,8 +84,14 @@ class RunFolder:
 
     def lock(self) -> None:
         """Become the only writer until :meth:`close`, or raise and say who writes."""
-        if self._lock is None:
+        if self._lock is not None:
+            return
+        try:
             self._lock = FolderLock(self.path)
+        except RunFolderError:
+            raise
+        except OSError as error:
+            raise RunFolderError(f"{self.path}: cannot be written ({error.strerror or error})") from error
 
     def check_free(self) -> None:
         """Raise unless a new run can be started here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -30,9 +31,10 @@ class FolderLock:
             # Who held it has deleted the file since: lock the one that everybody else sees.
             os.close(handle)
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-        os.truncate(handle, 0)
-        os.write(handle, f"{os.getpid()} {socket.gethostname()}\n".encode())
-        self._release = weakref.finalize(self, _release, handle, self.path)
+        self._release = weakref.finalize(self, _release, handle, self.path, os.getpid())
+        with contextlib.suppress(OSError):  # a full disk: the lock holds without a note of who holds it
+            os.truncate(handle, 0)
+            os.write(handle, f"{os.getpid()} {socket.gethostname()}\n".encode())
 
     def _taken(self, handle: int) -> bool:
         if sys.platform == "win32":
@@ -59,7 +61,9 @@ class FolderLock:
         self._release()
 
 
-def _release(handle: int, path: Path) -> None:
+def _release(handle: int, path: Path, owner: int) -> None:
+    if os.getpid() != owner:  # the copy in a forked process: the lock is its parent's
+        return
     if sys.platform == "win32":  # an open file cannot be deleted there
         os.close(handle)
         path.unlink(missing_ok=True)
