@@ -33,7 +33,7 @@ from fouriscope.run.files import read_arrays, remove_leftovers, write_arrays, wr
 from fouriscope.run.lock import LOCK_NAME, FolderLock
 from fouriscope.solvers import History, Record, SolverState
 
-FORMAT = 2
+FORMAT = 1
 
 
 class RunFolder:
