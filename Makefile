@@ -19,6 +19,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 bench: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python -m benchmarks
 
 $(INSTALLED): pyproject.toml

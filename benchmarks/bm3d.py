@@ -18,7 +18,7 @@ from fouriscope.priors.bm3d import BM3D, bm3d
 
 Image = npt.NDArray[np.floating[Any]]
 
-FOLDER = Path("/work/shared/data/images")
+FOLDER = Path(__file__).parents[2] / "shared" / "data" / "images"
 NAMES = ("cameraman", "house", "jet", "lenna", "pepper")
 SIGMAS = (25, 10)
 PROFILES: tuple[Literal["normal", "fast"], ...] = ("normal", "fast")

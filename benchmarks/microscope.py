@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 from fouriscope.fidelity import DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray, Optics
+from fouriscope.paper import paper_leds, paper_optics
 
 
 def optics() -> Optics:
-    return Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    return paper_optics()
 
 
 def leds() -> LEDArray:
     """293 of them."""
-    return LEDArray.disc(pitch=4e-3, height=70e-3, radius=9.5)
+    return paper_leds()
 
 
 def sample(shape: tuple[int, ...]) -> NDArray[Any]:

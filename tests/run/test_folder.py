@@ -22,6 +22,7 @@ import zarr
 from fouriscope.errors import RunFolderError
 from fouriscope.run import Result, RunFolder
 from fouriscope.run.files import atomic_write, read_arrays, remove_leftovers, write_arrays, write_json, write_text
+from fouriscope.run.folder import FORMAT
 from fouriscope.run.lock import FolderLock
 from fouriscope.solvers import History, Record, SolverState
 
@@ -124,7 +125,7 @@ def test_create_and_open(tmp_path: Path) -> None:
     new_folder(tmp_path / "deep" / "run").close()
     folder = RunFolder.open(tmp_path / "deep" / "run")
     assert folder.config() == {"solver": {"batch": 3}}
-    assert folder.provenance()["format"] == 2
+    assert folder.provenance()["format"] == FORMAT
     assert folder.status() == {"state": "running", "reason": "", "pid": os.getpid(), "host": socket.gethostname()}
     assert columns(folder.history()) == columns(History(RECORDS))
 
