@@ -16,9 +16,11 @@ from pydantic import TypeAdapter
 import fouriscope as fs
 from fouriscope.acquisition import ArrayFrames
 from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import PoissonLoss
 from fouriscope.optics import GlassSlide
 from fouriscope.run.assemble import build_illumination
 from fouriscope.run.config import IlluminationSection, MicroscopeSection
+from fouriscope.solvers import Record, Solver
 from tests.conftest import LEDS, OPTICS
 from tests.solvers.problems import shapes
 
@@ -307,3 +309,17 @@ def test_tv_beats_no_prior_and_online_comes_close_to_all_leds() -> None:
     online = reached("tv", 60)
     assert online > reached(None, 60) + 3
     assert online > reached("tv", None) - 0.3
+
+
+def test_a_loss_object_reaches_the_solver_and_the_configuration() -> None:
+    model = fs.ForwardModel(OPTICS, LEDS, (24, 24))
+    data = fs.simulate(model, np.zeros(model.x_shape), camera=fs.Camera(1000), seed=0)
+    seen: list[object] = []
+
+    def look(solver: Solver, record: Record) -> None:
+        assert isinstance(solver, fs.PnP)
+        seen.append(solver.fidelity.loss)
+
+    result = fs.reconstruct(data, prior=None, loss=PoissonLoss(0.2), iterations=1, callbacks=[look])
+    assert seen == [PoissonLoss(0.2)]
+    assert result.config["solver"]["poisson_background"] == 0.2

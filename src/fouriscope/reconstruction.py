@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import Loss, PoissonLoss, as_loss
 from fouriscope.priors import PriorLike
 from fouriscope.run import ReconstructionConfig, Result
 from fouriscope.run.assemble import build_prior, build_solver, build_stop
@@ -29,7 +30,7 @@ def reconstruct(
     seconds: float | None = None,
     residual: float | None = None,
     sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = "stratified",
-    loss: Literal["intensity", "amplitude", "poisson"] = "intensity",
+    loss: Literal["intensity", "amplitude", "poisson"] | Loss = "intensity",
     object: Literal["phase", "complex"] = "phase",
     object_shape: tuple[int, int] | Literal["auto"] = "auto",
     margin: int = 0,
@@ -58,7 +59,8 @@ def reconstruct(
     iterations, seconds, residual
         Stop at whichever comes first.
     loss
-        "intensity" for additive noise, "amplitude" or "poisson" for photon noise.
+        "intensity" for additive noise, "poisson" for photon noise (``PoissonLoss(background)`` to set its ε), or
+        "amplitude"; docs/solver.md says which suits what.
     object, object_shape, margin, precision
         See :class:`fouriscope.ForwardModel`.
     step, acceleration, start, seed
@@ -83,10 +85,12 @@ def reconstruct(
     chosen_absorption = None
     if prior_absorption is not None:
         chosen_absorption = build_prior(prior_absorption, where="prior_absorption")
+    chosen_loss = as_loss(loss)
     document: dict[str, Any] = {
         "object": {"model": object, "shape": object_shape, "margin": margin, "precision": precision},
         "solver": {
-            "loss": loss,
+            "loss": chosen_loss.name,
+            **({"poisson_background": chosen_loss.background} if isinstance(chosen_loss, PoissonLoss) else {}),
             "sampler": sampler if batch is not None else "all",
             "batch": len(data) if batch is None else batch,
             "step": step,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, CalibratedFrames, Frames, open_frames
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import DataFidelity, make_sampler
+from fouriscope.fidelity import DataFidelity, PoissonLoss, make_sampler
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Directions, Geometry, GlassSlide, Illumination, LEDArray, Optics, Pupil
 from fouriscope.priors import Prior, PriorLike, as_prior
@@ -188,7 +188,8 @@ def build_solver(
             'use "flat" or "linear", or call fouriscope.reconstruct with the array'
         )
     model = build_model(acquisition, config)
-    fidelity = DataFidelity.of(acquisition, model, loss=settings.loss)
+    loss = PoissonLoss(settings.poisson_background) if settings.loss == "poisson" else settings.loss
+    fidelity = DataFidelity.of(acquisition, model, loss=loss)
     acquisition.check_frames()  # now that weights and mask are known to have the right shapes
     population = np.flatnonzero(fidelity.weights > 0)
     batch = min(settings.batch, len(population))

@@ -140,6 +140,7 @@ class SolverSection(Section):
     """
 
     loss: Literal["intensity", "amplitude", "poisson"] = "intensity"
+    poisson_background: Positive = 0.01
     sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = "stratified"
     batch: Annotated[int, Field(ge=1)] = 60
     step: Positive | Literal["auto"] = "auto"

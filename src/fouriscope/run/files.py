@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -49,10 +50,19 @@ def write_json(path: Path, value: Any) -> None:
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
     """Arrays and JSON in one uncompressed zip, readable by ``np.load`` and by any unzip; nothing is pickled."""
     with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("state.json", json.dumps(values))
+        archive.writestr("state.json", json.dumps(_as_json(values), allow_nan=False))
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def _as_json(value: Any) -> Any:
+    """The value with NaN and infinities as text, which JSON has no numbers for; ``float()`` reads them back."""
+    if isinstance(value, dict):
+        return {key: _as_json(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value
 
 
 def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

@@ -300,7 +300,7 @@ class PnP(Solver):
             return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
         self._x, self._s, self._q = arrays["x"], arrays["s"], values["q"]
-        self.step_size, self.temperature = values["step_size"], values["temperature"]
+        self.step_size, self.temperature = float(values["step_size"]), float(values["temperature"])
         self._retreats, self._prepared = values["retreats"], values["prepared"]
         self._iterations = values["iterations"]
         self._safeguard.load(values["safeguard"], arrays.get("refuge"))

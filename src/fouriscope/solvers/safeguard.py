@@ -72,5 +72,5 @@ class Safeguard:
         return {"trend": self.trend, "empty_trend": self.empty_trend, "best": self.best}
 
     def load(self, values: dict[str, Any], refuge: RealArray | None) -> None:
-        self.trend, self.empty_trend, self.best = values["trend"], values["empty_trend"], values["best"]
+        self.trend, self.empty_trend, self.best = (float(values[name]) for name in ("trend", "empty_trend", "best"))
         self.refuge = refuge
