@@ -1,7 +1,10 @@
-"""Which FFT? 293 transforms of 100² complex64 on one thread, by each library whose licence is as free as ours."""
+"""Which FFT? 293 transforms of 100² complex64 on one thread, by each library whose licence is as free as ours, and by
+ducc0 and pyFFTW (GPL: to compare with, never to depend on) where they happen to be installed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -37,13 +40,22 @@ def main() -> None:
         for b in range(COUNT):
             np.fft.fft2(stack[b], out=out[b])
 
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "rocket-fft in a compiled loop": lambda: rocket_loop(stack, out),
         "scipy.fft, a loop": scipy_loop,
         "scipy.fft, one call for the stack": lambda: scipy.fft.fft2(stack, workers=1),
         "numpy.fft, a loop": numpy_loop,
         "numpy.fft, one call for the stack": lambda: np.fft.fft2(stack, out=out),
     }
+    if find_spec("ducc0"):
+        import ducc0
+
+        calls["ducc0 (GPL), one call for the stack"] = lambda: ducc0.fft.c2c(stack, axes=(1, 2), out=out, nthreads=1)
+    if find_spec("pyfftw"):
+        import pyfftw
+
+        planned = pyfftw.FFTW(stack.copy(), pyfftw.empty_aligned(shape, "complex64"), axes=(1, 2), threads=1)
+        calls["pyFFTW (GPL), one planned call for the stack"] = lambda: planned(stack, normalise_idft=False)
     seconds = interleaved(calls, TURNS)
     ours = next(iter(seconds.values()))
     rows = [[name, f"{s * 1e3:.1f}", f"{s / COUNT * 1e6:.1f}", f"{s / ours:.2f} ×"] for name, s in seconds.items()]

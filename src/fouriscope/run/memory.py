@@ -32,15 +32,27 @@ def memory_needed(geometry: Geometry, config: ReconstructionConfig) -> int:
     return int(np.prod(geometry.object_shape)) * images * itemsize + pupils + frames + boxes
 
 
-def memory_available() -> int | None:
-    """Bytes that can be allocated without swapping, where the system tells."""
+def memory_available(meminfo: Path = Path("/proc/meminfo"), group: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Bytes that can be allocated without swapping, where the system tells: the machine's, or what the container or
+    batch job (a control group) still allows, whichever is less."""
+    limits = [limit for limit in (_of_the_machine(meminfo), _of_the_group(group)) if limit is not None]
+    return min(limits, default=None)
+
+
+def _of_the_machine(meminfo: Path) -> int | None:
     try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
+        lines = meminfo.read_text(encoding="ascii").splitlines()
     except OSError:  # not Linux: nothing to compare with
         return None
-    return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
+
+
+def _of_the_group(group: Path) -> int | None:
+    try:
+        limit, used = ((group / name).read_text(encoding="ascii").strip() for name in ("memory.max", "memory.current"))
+    except OSError:  # no control groups, or those of an older kernel
+        return None
+    return max(0, int(limit) - int(used)) if limit.isdecimal() else None
 
 
 def check_memory(acquisition: Acquisition, config: ReconstructionConfig) -> None:
