@@ -229,7 +229,7 @@ def test_double_precision_agrees_with_single(data: fs.Acquisition) -> None:
     ("options", "message"),
     [
         ({"batch": 0}, "solver.batch: Input should be greater than or equal to 1, got 0"),
-        ({"loss": "huber"}, "solver.loss: Input should be"),
+        ({"loss": "huber"}, "loss must be one of intensity, amplitude, poisson, got 'huber'"),
         ({"sampler": "lazy"}, "solver.sampler: Input should be"),
         ({"step": -1.0}, "solver.step: Input should be greater than 0"),
         ({"iterations": None}, "would never stop"),

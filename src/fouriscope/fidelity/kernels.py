@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fouriscope.forward.kernels import JIT, box_to_field, crop_spectrum, field_to_half
+from fouriscope.forward.kernels import JIT, PIECE, box_to_field, crop_spectrum, field_to_half
 
 
-@njit(**JIT)
+@njit(**PIECE)
 def _intensity_row(field, frame, mask):  # type: ignore[no-untyped-def]
     # Constants in the precision of the data: a plain 2 would make LLVM compute in double.
     total, two = frame.dtype.type(0), frame.dtype.type(2)
@@ -22,7 +22,7 @@ def _intensity_row(field, frame, mask):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(**JIT)
+@njit(**PIECE)
 def _amplitude_row(field, frame, mask, tiny):  # type: ignore[no-untyped-def]
     total = frame.dtype.type(0)
     for c in range(frame.size):
@@ -35,7 +35,7 @@ def _amplitude_row(field, frame, mask, tiny):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(**JIT)
+@njit(**PIECE)
 def _poisson_row(field, frame, mask, epsilon):  # type: ignore[no-untyped-def]
     total, one = frame.dtype.type(0), frame.dtype.type(1)
     for c in range(frame.size):
@@ -51,7 +51,7 @@ def _poisson_row(field, frame, mask, epsilon):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(**JIT)
+@njit(**PIECE)
 def _weigh(spectrum, pupil, weight, out):  # type: ignore[no-untyped-def]
     """out = weight · spectrum ⊙ conj(pupil)."""
     for c in range(out.size):

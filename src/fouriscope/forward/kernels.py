@@ -18,6 +18,9 @@ from numba import njit
 from rocket_fft import c2c
 
 JIT = {"cache": True, "nogil": True, "fastmath": {"contract", "reassoc", "nsz", "arcp"}, "error_model": "numpy"}
+# For the pieces of a kernel. Linked instead of inlined, a piece exists twice, once by itself and once in the cached
+# kernel, optimised differently; which one runs would depend on whether this process compiled the kernel or loaded it.
+PIECE = {**JIT, "cache": False, "inline": "always"}
 
 
 @njit(**JIT)
@@ -26,19 +29,19 @@ def fft2(array, out, forward, factor, workers):  # type: ignore[no-untyped-def]
     c2c(array, out, np.array([0, 1]), forward, factor, workers)
 
 
-@njit(**JIT)
+@njit(**PIECE)
 def _multiply(a, b, out):  # type: ignore[no-untyped-def]
     for c in range(out.size):
         out[c] = a[c] * b[c]
 
 
-@njit(**JIT)
+@njit(**PIECE)
 def _add(source, target):  # type: ignore[no-untyped-def]
     for c in range(source.size):
         target[c] += source[c]
 
 
-@njit(**JIT)
+@njit(**PIECE)
 def crop_spectrum(spectrum, pupil, row, column, box):  # type: ignore[no-untyped-def]
     """box = P ⊙ S_i spectrum: the box that starts at (row, column), wrapping around the edges of the FFT layout."""
     rows, columns = spectrum.shape
@@ -54,14 +57,14 @@ def crop_spectrum(spectrum, pupil, row, column, box):  # type: ignore[no-untyped
             _multiply(spectrum[source, : width - unwrapped], pupil[r, unwrapped:], box[r, unwrapped:])
 
 
-@njit(**JIT)
+@njit(**PIECE)
 def box_to_field(box, half, field, factor):  # type: ignore[no-untyped-def]
     """field = factor · F⁻¹(box padded with zeros), unnormalised; ``half`` is scratch of shape (rows, box width)."""
     c2c(box, half, np.array([0]), False, factor, 1)
     c2c(half, field, np.array([1]), False, 1.0, 1)
 
 
-@njit(**JIT)
+@njit(**PIECE)
 def field_to_half(field, half):  # type: ignore[no-untyped-def]
     """half = the first columns of F(field), over all rows; ``field`` is used as scratch.
 

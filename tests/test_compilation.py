@@ -1,0 +1,42 @@
+"""A process that compiles the kernels and one that loads them from the cache compute the same, to the last bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import hashlib
+import numpy as np
+import fouriscope as fs
+
+optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+model = fs.ForwardModel(optics, fs.LEDArray.square(7, pitch=4e-3, height=70e-3), (24, 20))
+rng = np.random.default_rng(0)
+x = rng.normal(0, 0.3, model.x_shape).astype(np.float32)
+frames = rng.random((49, 24, 20)).astype(np.float32)
+for loss in ("intensity", "amplitude", "poisson"):
+    value, gradient = fs.DataFidelity(model, frames, loss=loss).gradient(x)
+    print(loss, value, hashlib.sha256(gradient.tobytes()).hexdigest())
+for prior in (fs.TV(), fs.BM3D()):
+    print(prior.name, hashlib.sha256(prior.denoise(x, 0.3).tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_compiled_and_cached_code_agree(tmp_path: Path) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def run() -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    compiled = run()
+    assert compiled.count("\n") == 5
+    assert run() == compiled
