@@ -27,7 +27,7 @@ from fouriscope.run.config import (
     StopSection,
 )
 from fouriscope.run.memory import check_memory
-from fouriscope.solvers import Iterations, PnP, Residual, Seconds, StopRule
+from fouriscope.solvers import ADMM, RED, Descent, Iterations, PnP, Residual, Seconds, StopRule
 from fouriscope.solvers.start import StartName
 
 
@@ -174,7 +174,7 @@ def build_solver(
     prior: Prior | None = None,
     prior_absorption: Prior | None = None,
     start: NDArray[Any] | None = None,
-) -> PnP:
+) -> Descent:
     """The solver, ready to run; priors and ``start`` stand in for what a file cannot hold."""
     settings = config.solver
     beginning: StartName | NDArray[Any]
@@ -202,13 +202,16 @@ def build_solver(
         # The subset of a fixed sampler must not move the random numbers of the iterations.
         rng=np.random.default_rng((settings.seed, 1)),
     )
-    return PnP(
-        fidelity,
-        sampler,
-        build_priors(config, len(model.object.channels), prior, prior_absorption),
-        step=settings.step,
-        acceleration=settings.acceleration,
-        start=beginning,
-        seed=settings.seed,
-        truth=acquisition.truth,
-    )
+    priors = build_priors(config, len(model.object.channels), prior, prior_absorption)
+    common: dict[str, Any] = {
+        "step": settings.step,
+        "acceleration": settings.acceleration,
+        "start": beginning,
+        "seed": settings.seed,
+        "truth": acquisition.truth,
+    }
+    if settings.method == "admm":
+        return ADMM(fidelity, sampler, priors, data_steps=settings.data_steps, **common)
+    if settings.method == "red":
+        return RED(fidelity, sampler, priors, denoiser_weight=settings.denoiser_weight, **common)
+    return PnP(fidelity, sampler, priors, steps_per_denoising=settings.steps_per_denoising, **common)

@@ -134,17 +134,23 @@ class ObjectSection(Section):
 
 
 class SolverSection(Section):
-    """[solver]: data fidelity, sampling and step; see ``fouriscope.solvers.PnP``.
+    """[solver]: method, data fidelity, sampling and step; see ``fouriscope.solvers``.
+
+    ``steps_per_denoising`` belongs to "pnp", ``data_steps`` to "admm", ``denoiser_weight`` to "red".
 
     ``start = "array"`` records that Python was given a starting point, which no file holds.
     """
 
+    method: Literal["pnp", "admm", "red"] = "pnp"
     loss: Literal["intensity", "amplitude", "poisson"] = "intensity"
     poisson_background: Positive = 0.01
     sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = "stratified"
     batch: Annotated[int, Field(ge=1)] = 60
     step: Positive | Literal["auto"] = "auto"
     acceleration: bool = True
+    steps_per_denoising: Annotated[int, Field(ge=1)] | Literal["auto"] = 1
+    data_steps: Annotated[int, Field(ge=1)] = 5
+    denoiser_weight: Positive = 0.25
     start: Literal["flat", "linear", "array"] = "flat"
     seed: Annotated[int, Field(ge=0)] = 0
 

@@ -18,7 +18,7 @@ from fouriscope.run.config import RunConfig, parse_config
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.provenance import checksum, file_checksums, provenance
 from fouriscope.run.result import Result
-from fouriscope.solvers import Callback, History, PnP, Record, Solver
+from fouriscope.solvers import Callback, Descent, History, Record, Solver
 
 CHECKPOINT_SECONDS = 10.0
 
@@ -147,7 +147,7 @@ def _check_same_input(run: RunFolder, acquisition: Acquisition, config: RunConfi
 
 def _solve(
     run: RunFolder,
-    solver: PnP,
+    solver: Descent,
     config: RunConfig,
     callbacks: Sequence[Callback],
     checkpoint_seconds: float | None,
