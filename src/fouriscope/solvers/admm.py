@@ -20,13 +20,14 @@ class ADMM(Descent):
 
     The first line is the minimiser of d(v) + ‖v − (z − u)‖²/(2ρ). The data fidelity is not convex and has no closed
     form of it, so it is approached by ``data_steps`` = n gradient steps of length 1/(L + 1/ρ), L = 1/γ the curvature,
-    beginning at the v of the iteration before. With ρ = nγ those steps go as far as the minimiser is away, and σ
-    belongs to n steps as in :class:`PnP` (:meth:`Prior.sigma_after`). Online, each of them sees a minibatch of its own.
+    beginning at the v of the iteration before (carried on by the momentum). With ρ = nγ those steps go as far as the
+    minimiser is away, and σ belongs to n steps as in :class:`PnP` (:meth:`Prior.sigma_after`). Online, each of them
+    sees a minibatch of its own.
 
     At a fixed point v = z, u = −ρ∇d(z) and z = denoise_σ(z − ρ∇d(z)): that of :class:`PnP`, and for a prior with an
     objective a stationary point of d + λr, however few the inner steps.
 
-    ``acceleration`` adds Nesterov's momentum to z and u. The estimate x is z, the denoised one.
+    ``acceleration`` adds Nesterov's momentum to v, z and u. The estimate x is z, the denoised one.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ class ADMM(Descent):
     data_steps
         n.
     acceleration
-        Momentum on z and u.
+        Momentum on v, z and u.
 
     References
     ----------
@@ -73,6 +74,7 @@ class ADMM(Descent):
 
     def begin_at(self, x: RealArray) -> None:
         self._v = self._z = x
+        self._last_v = x
         self._u = self._last_u = x * 0
         self._q = 1.0
 
@@ -94,12 +96,17 @@ class ADMM(Descent):
         momentum = real((self._q - 1) / q)
         self._z = x + (x - self._x) * momentum
         self._u = u + (u - self._last_u) * momentum
-        self._v, self._x, self._last_u, self._q = v, x, u, q
+        # The inner steps begin where v is heading: from where it was, a few of them could not keep up with z and u.
+        self._v = v + (v - self._last_v) * momentum
+        self._last_v, self._x, self._last_u, self._q = v, x, u, q
         return StepReport(misfit, residual, self.step_size, self.denoise.strengths[0], frames)
 
     def own_state(self) -> SolverState:
-        return SolverState({"v": self._v, "z": self._z, "u": self._u, "last_u": self._last_u}, {"q": self._q})
+        arrays = {"v": self._v, "last_v": self._last_v, "z": self._z, "u": self._u, "last_u": self._last_u}
+        return SolverState(arrays, {"q": self._q})
 
     def load_own_state(self, state: SolverState) -> None:
-        self._v, self._z, self._u, self._last_u = (state.arrays[name] for name in ("v", "z", "u", "last_u"))
+        arrays = state.arrays
+        self._v, self._last_v, self._z = arrays["v"], arrays["last_v"], arrays["z"]
+        self._u, self._last_u = arrays["u"], arrays["last_u"]
         self._q = float(state.values["q"])

@@ -138,7 +138,7 @@ class Descent(Solver):
             return report
 
     def slope(self, s: RealArray, batch: Minibatch | None = None) -> Slope:
-        """d and ∇d at ``s`` over a new minibatch (or ``batch``); :class:`WentAstrayError` if they show that s leads nowhere."""
+        """d and ∇d at ``s`` over a new minibatch (or ``batch``); raises where they show that s leads nowhere."""
         drawn = self.sampler.draw(self.rng) if batch is None else batch
         misfit, gradient = self.fidelity.gradient(s, drawn)
         if not self._safeguard.accepts(misfit, gradient, self._x, drawn):
