@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import Loss, PoissonLoss, as_loss
-from fouriscope.priors import PriorLike
+from fouriscope.priors import Prior, PriorLike
 from fouriscope.run import ReconstructionConfig, Result
 from fouriscope.run.assemble import build_prior, build_solver, build_stop
 from fouriscope.run.config import explain
@@ -95,31 +95,29 @@ def reconstruct(
     chosen_absorption = None
     if prior_absorption is not None:
         chosen_absorption = build_prior(prior_absorption, where="prior_absorption")
-    chosen_loss = as_loss(loss)
-    document: dict[str, Any] = {
-        "object": {"model": object, "shape": object_shape, "margin": margin, "precision": precision},
-        "solver": {
-            "method": method,
-            "loss": chosen_loss.name,
-            **({"poisson_background": chosen_loss.background} if isinstance(chosen_loss, PoissonLoss) else {}),
-            "sampler": sampler if batch is not None else "all",
-            "batch": len(data) if batch is None else batch,
-            "step": step,
-            "acceleration": acceleration,
-            "steps_per_denoising": steps_per_denoising,
-            "data_steps": data_steps,
-            "denoiser_weight": denoiser_weight,
-            "start": "array" if isinstance(start, np.ndarray) else start,
-            "seed": seed,
-        },
-        "stop": {"iterations": iterations, "seconds": seconds, "residual": residual},
-        "prior": chosen.spec(),
-        "prior_absorption": None if chosen_absorption is None else chosen_absorption.spec(),
-    }
-    try:
-        config = ReconstructionConfig.model_validate(document)
-    except ValidationError as error:
-        raise InvalidInputError(explain(error, ReconstructionConfig, document)) from error
+    config = configure(
+        data,
+        method=method,
+        prior=chosen,
+        prior_absorption=chosen_absorption,
+        batch=batch,
+        iterations=iterations,
+        seconds=seconds,
+        residual=residual,
+        sampler=sampler,
+        loss=loss,
+        object=object,
+        object_shape=object_shape,
+        margin=margin,
+        step=step,
+        acceleration=acceleration,
+        steps_per_denoising=steps_per_denoising,
+        data_steps=data_steps,
+        denoiser_weight=denoiser_weight,
+        start="array" if isinstance(start, np.ndarray) else start,
+        precision=precision,
+        seed=seed,
+    )
     solver = build_solver(
         data,
         config,
@@ -136,3 +134,41 @@ def reconstruct(
         config.model_dump(mode="json", exclude_none=True),
         provenance(data),
     )
+
+
+def configure(
+    data: Acquisition,
+    *,
+    prior: Prior,
+    prior_absorption: Prior | None = None,
+    batch: int | None = 60,
+    iterations: int | None = 300,
+    seconds: float | None = None,
+    residual: float | None = None,
+    sampler: str = "stratified",
+    loss: str | Loss = "intensity",
+    object: str = "phase",
+    object_shape: tuple[int, int] | str = "auto",
+    margin: int = 0,
+    precision: str = "single",
+    **solver: Any,
+) -> ReconstructionConfig:
+    """The arguments of :func:`reconstruct` as the configuration that a file would hold, checked."""
+    chosen_loss = as_loss(loss)
+    document: dict[str, Any] = {
+        "object": {"model": object, "shape": object_shape, "margin": margin, "precision": precision},
+        "solver": {
+            **solver,
+            "loss": chosen_loss.name,
+            **({"poisson_background": chosen_loss.background} if isinstance(chosen_loss, PoissonLoss) else {}),
+            "sampler": sampler if batch is not None else "all",
+            "batch": len(data) if batch is None else batch,
+        },
+        "stop": {"iterations": iterations, "seconds": seconds, "residual": residual},
+        "prior": prior.spec(),
+        "prior_absorption": None if prior_absorption is None else prior_absorption.spec(),
+    }
+    try:
+        return ReconstructionConfig.model_validate(document)
+    except ValidationError as error:
+        raise InvalidInputError(explain(error, ReconstructionConfig, document)) from error

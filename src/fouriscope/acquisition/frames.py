@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
@@ -112,6 +113,7 @@ class TiffFrames:
         import tifffile
 
         self.path = path
+        self._lock = threading.Lock()  # one place in the file for all threads
         try:
             self._file = tifffile.TiffFile(path)
             weakref.finalize(self, self._file.close)
@@ -132,7 +134,7 @@ class TiffFrames:
             raise InvalidInputError(f"{path}: the first page cannot be decoded ({error}){codec}") from error
 
     def frame(self, index: int) -> NDArray[Any]:
-        with _reading(self.path, index):
+        with _reading(self.path, index), self._lock:
             image: NDArray[Any] = self._file.pages[index].asarray()
         if image.shape != self.shape[1:]:
             raise InvalidInputError(

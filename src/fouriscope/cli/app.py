@@ -122,6 +122,44 @@ def resume(
 
 
 @app.command()
+def tune(
+    config: Annotated[Path, typer.Argument(help="The configuration, a TOML file; the choice is written into it.")],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="What to choose; can be repeated, then one after the other. Default: prior.strength."),
+    ] = None,
+    criterion: Annotated[
+        str | None,
+        typer.Option(help="`truth` or `held-out` frames. Default: the truth, where the configuration names one."),
+    ] = None,
+    held_out: Annotated[int | None, typer.Option(min=1, help="Frames to hold out; default: 8 %.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, help="Of the first trial, instead of the configuration's; others take a third.")
+    ] = None,
+    evaluations: Annotated[int, typer.Option(min=1, help="Trials at most, after the first.")] = 12,
+    figure: Annotated[
+        Path | None, typer.Option(help="Where to draw the curve; default: CONFIG's name + .tuning.png.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the choice, but leave the file as it is.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Choose the strength of the prior by what predicts held-out frames best, and write it into the configuration."""
+    from fouriscope.cli.tune import run_tuning
+
+    run_tuning(
+        config,
+        keys=key or ["prior.strength"],
+        criterion=criterion,
+        held_out=held_out,
+        iterations=iterations,
+        evaluations=evaluations,
+        figure=figure,
+        dry_run=dry_run,
+        console=_console(quiet),
+    )
+
+
+@app.command()
 def info(config: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]) -> None:
     """Say what a configuration compiles to, with a warning for a set-up that cannot work."""
     from fouriscope.cli.info import show_info
