@@ -134,9 +134,9 @@ def tune(
     ] = None,
     held_out: Annotated[int | None, typer.Option(min=1, help="Frames to hold out; default: 8 %.")] = None,
     iterations: Annotated[
-        int | None, typer.Option(min=1, help="Of the first trial, instead of the configuration's; others take a third.")
+        int | None, typer.Option(min=1, help="Of the first run, instead of the configuration's; trials take a third.")
     ] = None,
-    evaluations: Annotated[int, typer.Option(min=1, help="Trials at most, after the first.")] = 12,
+    evaluations: Annotated[int, typer.Option(min=1, help="Trials at most.")] = 12,
     figure: Annotated[
         Path | None, typer.Option(help="Where to draw the curve; default: CONFIG's name + .tuning.png.")
     ] = None,

@@ -67,7 +67,7 @@ def _tune(
     wanted = cast(Criterion, criterion or ("held-out" if data.truth is None else "truth"))
     with (
         graceful_interrupt() as interrupt,
-        console.status(f"{key}: the first trial starts from nothing and takes longest") as status,
+        console.status(f"{key}: a first run, from nothing, for the trials to start from") as status,
     ):
 
         def tell(trial: Trial) -> None:
