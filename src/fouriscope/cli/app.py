@@ -160,6 +160,24 @@ def tune(
 
 
 @app.command()
+def paper(
+    images: Annotated[
+        Path | None, typer.Option(help="Folder with the paper's images (or others); scikit-image's otherwise.")
+    ] = None,
+    figure: Annotated[str, typer.Option(help="1, 2, 3 or all.")] = "all",
+    out: Annotated[Path, typer.Option(help="Folder for figures, report and everything computed on the way.")] = Path(
+        "paper"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Two images, fewer iterations.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run the paper's experiments again: its figures and numbers, beside ours. Interrupted, it resumes."""
+    from fouriscope.cli.paper import run_paper_command
+
+    run_paper_command(out, images=images, figure=figure, quick=quick, console=_console(quiet), quiet=quiet)
+
+
+@app.command()
 def info(config: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]) -> None:
     """Say what a configuration compiles to, with a warning for a set-up that cannot work."""
     from fouriscope.cli.info import show_info

@@ -82,6 +82,7 @@ def tune(
     held_out: int | None = None,
     evaluations: int = 12,
     on_trial: Callable[[Trial], object] | None = None,
+    callbacks: Sequence[Callback] = (),
     **options: Any,
 ) -> Tuning:
     """Choose the strength λ of ``prior`` for an acquisition.
@@ -107,6 +108,8 @@ def tune(
         Trials at most.
     on_trial
         Called with every :class:`Trial`.
+    callbacks
+        Called in every iteration; one that returns True ends the search with ``KeyboardInterrupt``.
     **options
         Everything else that :func:`fouriscope.reconstruct` takes: batch, iterations, loss, method, seed …
 
@@ -123,7 +126,14 @@ def tune(
     chosen = build_prior(prior, where="prior")
     config = configure(data, prior=chosen, **options)
     return tune_config(
-        data, config, prior=chosen, criterion=criterion, held_out=held_out, evaluations=evaluations, on_trial=on_trial
+        data,
+        config,
+        prior=chosen,
+        criterion=criterion,
+        held_out=held_out,
+        evaluations=evaluations,
+        on_trial=on_trial,
+        callbacks=callbacks,
     )
 
 
