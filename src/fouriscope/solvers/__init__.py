@@ -1,12 +1,14 @@
 """x^k: one loop, and a step() for each method."""
 
 from fouriscope.solvers.base import Callback, Solver, SolverState, StepReport
+from fouriscope.solvers.epry import EPRY
 from fouriscope.solvers.history import History, Record
 from fouriscope.solvers.pnp import PnP
 from fouriscope.solvers.start import bright_field_deconvolution, starting_point
 from fouriscope.solvers.stopping import AllOf, AnyOf, Iterations, Residual, Seconds, StopRule
 
 __all__ = [
+    "EPRY",
     "AllOf",
     "AnyOf",
     "Callback",
