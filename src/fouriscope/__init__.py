@@ -37,6 +37,7 @@ _HOME = {
     "DeepinvDenoiser": "priors",
     "PnP": "solvers",
     "ADMM": "solvers",
+    "EPRY": "solvers",
     "RED": "solvers",
     "Result": "run",
     "RunFolder": "run",
@@ -50,6 +51,7 @@ _HOME = {
 __all__ = [
     "ADMM",
     "BM3D",
+    "EPRY",
     "L1",
     "NLM",
     "RED",
@@ -111,5 +113,5 @@ if TYPE_CHECKING:
     from fouriscope.reconstruction import reconstruct
     from fouriscope.run import Result, RunFolder
     from fouriscope.simulation import Camera, simulate
-    from fouriscope.solvers import ADMM, RED, PnP
+    from fouriscope.solvers import ADMM, EPRY, RED, PnP
     from fouriscope.tuning import Tuning, tune

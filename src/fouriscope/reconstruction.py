@@ -23,7 +23,7 @@ from fouriscope.solvers import Callback
 def reconstruct(
     data: Acquisition,
     *,
-    method: Literal["pnp", "admm", "red"] = "pnp",
+    method: Literal["pnp", "admm", "red", "epry"] = "pnp",
     prior: PriorLike = "tv",
     prior_absorption: PriorLike = None,
     batch: int | None = 60,
@@ -40,6 +40,10 @@ def reconstruct(
     steps_per_denoising: int | Literal["auto"] = 1,
     data_steps: int = 5,
     denoiser_weight: float = 0.25,
+    epry_order: Literal["na", "random", "sampler"] = "na",
+    epry_step: float = 1.0,
+    epry_pupil_step: float = 0.0,
+    epry_decay: float = 0.0,
     start: Literal["flat", "linear"] | NDArray[Any] = "flat",
     precision: Literal["single", "double"] = "single",
     seed: int = 0,
@@ -54,7 +58,7 @@ def reconstruct(
     data
         What was measured.
     method
-        "pnp" (ISTA, FISTA, SGD: :class:`fouriscope.solvers.PnP`), "admm" or "red".
+        "pnp" (ISTA, FISTA, SGD: :class:`fouriscope.solvers.PnP`), "admm", "red", or "epry" (which needs prior=None).
     prior
         What is known about the image: ``None``, a name ("tv", "l1", "box"), a prior such as ``fs.TV(strength=1e-6)``,
         or any denoiser ``f(image, sigma)``.
@@ -75,6 +79,8 @@ def reconstruct(
         Of "pnp", "admm" and "red", one each; see :class:`fouriscope.solvers.PnP`, :class:`~fouriscope.solvers.ADMM`
         and :class:`~fouriscope.solvers.RED`. An iteration of "pnp" takes ``steps_per_denoising`` minibatches, so a
         prior that costs more than a gradient (BM3D) is faster with some six, and needs fewer ``iterations``.
+    epry_order, epry_step, epry_pupil_step, epry_decay
+        See :class:`fouriscope.solvers.EPRY`: order, α, β and decay.
     callbacks
         Called as ``f(solver, record)`` after every iteration; return True to stop.
 
@@ -114,6 +120,10 @@ def reconstruct(
         steps_per_denoising=steps_per_denoising,
         data_steps=data_steps,
         denoiser_weight=denoiser_weight,
+        epry_order=epry_order,
+        epry_step=epry_step,
+        epry_pupil_step=epry_pupil_step,
+        epry_decay=epry_decay,
         start="array" if isinstance(start, np.ndarray) else start,
         precision=precision,
         seed=seed,

@@ -66,8 +66,8 @@ def _blocks(experiment: Experiment, summary: Summary, pictures: Sequence[Path], 
             f"Made by `fouriscope paper` {__version__} on {datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, "
             f"{thread_count()} threads. {len(experiment.model)} LEDs (32 × 32 array, 4 mm pitch, 70 mm away), 513 nm, "
             f"NA 0.2 → {experiment.model.synthetic_na:.3f}, {protocol.frame}² frames, "
-            f"{experiment.model.object_shape[0]}² objects, {SNR_DB:g} dB of white noise over the whole stack, {BATCH} measurements a minibatch, "
-            f"{protocol.gradients} gradients a run, flat start."
+            f"{experiment.model.object_shape[0]}² objects, {SNR_DB:g} dB of white noise over the whole "
+            f"stack, {BATCH} measurements a minibatch, {protocol.gradients} gradients a run, flat start."
         ),
     ]
     if not paper_images:

@@ -3,6 +3,7 @@
 from fouriscope.solvers.admm import ADMM
 from fouriscope.solvers.base import Callback, Solver, SolverState, StepReport
 from fouriscope.solvers.descent import Descent
+from fouriscope.solvers.epry import EPRY
 from fouriscope.solvers.history import History, Record
 from fouriscope.solvers.pnp import PnP
 from fouriscope.solvers.red import RED
@@ -11,6 +12,7 @@ from fouriscope.solvers.stopping import AllOf, AnyOf, Iterations, Residual, Seco
 
 __all__ = [
     "ADMM",
+    "EPRY",
     "RED",
     "AllOf",
     "AnyOf",

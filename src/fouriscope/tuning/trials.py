@@ -18,9 +18,9 @@ from fouriscope.forward.objects import RealArray
 from fouriscope.optics import Geometry
 from fouriscope.priors import Prior, PriorLike
 from fouriscope.reconstruction import configure
-from fouriscope.run.assemble import build_prior, build_solver
+from fouriscope.run.assemble import BuiltSolver, build_prior, build_solver
 from fouriscope.run.config import ReconstructionConfig, explain
-from fouriscope.solvers import Callback, Descent, Iterations
+from fouriscope.solvers import Callback, Iterations
 from fouriscope.solvers.truth import observed_truth
 from fouriscope.tuning.holdout import hold_out
 from fouriscope.tuning.search import Trial, log_search
@@ -221,7 +221,7 @@ class _Bench:
             return -np.inf
         return self._score(solver)
 
-    def _run(self, solver: Descent, share: float) -> None:
+    def _run(self, solver: BuiltSolver, share: float) -> None:
         """Some of the configured iterations; other limits would compare trials of different lengths."""
         iterations = self.config.stop.iterations
         solver.solve(
@@ -231,7 +231,7 @@ class _Bench:
         if solver.stop_reason == "interrupted":
             raise KeyboardInterrupt
 
-    def _solver(self, value: float | None) -> Descent:
+    def _solver(self, value: float | None) -> BuiltSolver:
         prior, config = copy.deepcopy(self.prior), self.config
         if value is not None and self.key == STRENGTH:
             prior.strength = value
@@ -241,7 +241,7 @@ class _Bench:
                 prior = build_prior(config.prior, where="[prior]")
         return build_solver(self.data, config, prior=prior, start=self.start)
 
-    def _score(self, solver: Descent) -> float:
+    def _score(self, solver: BuiltSolver) -> float:
         if self.criterion == "held-out":
             return -float(solver.fidelity.misfits(solver.x, self.held).mean())
         truth = observed_truth(solver.fidelity.model, self.data.truth)
