@@ -23,7 +23,7 @@ from fouriscope.run.config import ReconstructionConfig, explain
 from fouriscope.solvers import Callback, Iterations
 from fouriscope.solvers.truth import observed_truth
 from fouriscope.tuning.holdout import hold_out
-from fouriscope.tuning.search import Trial, log_search
+from fouriscope.tuning.search import FIRST_FACTOR, Trial, log_search
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,6 +81,7 @@ def tune(
     criterion: Criterion | None = None,
     held_out: int | None = None,
     evaluations: int = 12,
+    factor: float = FIRST_FACTOR,
     on_trial: Callable[[Trial], object] | None = None,
     callbacks: Sequence[Callback] = (),
     **options: Any,
@@ -106,6 +107,8 @@ def tune(
         How many LEDs to hold out: 8 % by default.
     evaluations
         Trials at most.
+    factor
+        How far apart the first three trials are.
     on_trial
         Called with every :class:`Trial`.
     callbacks
@@ -132,6 +135,7 @@ def tune(
         criterion=criterion,
         held_out=held_out,
         evaluations=evaluations,
+        factor=factor,
         on_trial=on_trial,
         callbacks=callbacks,
     )
@@ -146,6 +150,7 @@ def tune_config(
     criterion: Criterion | None = None,
     held_out: int | None = None,
     evaluations: int = 12,
+    factor: float = FIRST_FACTOR,
     on_trial: Callable[[Trial], object] | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Tuning:
@@ -160,7 +165,7 @@ def tune_config(
     if criterion == "truth" and data.truth is None:
         raise InvalidInputError('there is no truth to tune against; use criterion="held-out"')
     bench = _Bench(data, config, key, prior, criterion, held_out, callbacks)
-    trials = log_search(bench.score, bench.first(), evaluations=evaluations, on_trial=on_trial)
+    trials = log_search(bench.score, bench.first(), evaluations=evaluations, factor=factor, on_trial=on_trial)
     best = max(trials, key=lambda trial: trial.score)
     value = best.value * (1 - len(bench.held) / bench.frames if key.endswith("strength") else 1)
     return Tuning(key, value, criterion, tuple(trials), bench.held)
