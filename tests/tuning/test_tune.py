@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fouriscope as fs
-from fouriscope.acquisition import Acquisition
+from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
@@ -71,7 +71,7 @@ def test_held_out_frames_are_never_looked_at_by_the_solver(data: Acquisition) ->
     plain = fs.tune(replace(data, truth=None), prior=fs.TV(1e-6), evaluations=3, **OPTIONS)
     stack = np.array([data.frames.frame(i) for i in range(len(data))])
     stack[plain.held_out] += 5.0
-    ruined = fs.tune(replace(data, frames=stack, truth=None), prior=fs.TV(1e-6), evaluations=3, **OPTIONS)
+    ruined = fs.tune(replace(data, frames=ArrayFrames(stack), truth=None), prior=fs.TV(1e-6), evaluations=3, **OPTIONS)
     np.testing.assert_array_equal(ruined.held_out, plain.held_out)
     assert [trial.value for trial in ruined.trials] == [trial.value for trial in plain.trials]
     # Σ (p − y − 5)² = Σ (p − y)² − 10 Σ (p − y) + 25 n: a solver that had seen the frames would have followed them.
