@@ -1,6 +1,7 @@
 """Every method on a problem with a closed form: quadratic data fidelity, quadratic prior.
 
-d(x) = ½ Σ h (x − a)² with h the mean over the LEDs, r(x) = ½ Σ x²: the minimiser of d + λr is h a/(h + λ), pixel by pixel.
+d(x) = ½ Σ h (x − a)² with h the mean over the LEDs, r(x) = ½ Σ x²: the minimiser of d + λr is h a/(h + λ) in each
+pixel.
 """
 
 from __future__ import annotations
@@ -137,7 +138,8 @@ def test_several_short_steps_a_denoising_reach_the_minimiser(problem: Quadratic)
 
 @pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.sampler == "stratified"])
 def test_minibatches_stay_around_the_solution_of_them_all(problem: Quadratic, method: str) -> None:
-    chosen, options = METHODS[method], {"acceleration": False, "step": 0.5}
+    chosen = METHODS[method]
+    options: dict[str, Any] = {"acceleration": False, "step": 0.5}
     everything = converged(chosen.solver, problem, **{**chosen.options, **options})
     online = make_solver(problem, method, Shrink(STRENGTH), batch=6, **options)
     estimates: list[NDArray[Any]] = []

@@ -29,6 +29,7 @@ from tests.solvers.problems import (
     zeros,
 )
 
+
 @pytest.fixture(scope="module")
 def fidelity() -> DataFidelity:
     return phase_problem()

@@ -59,8 +59,8 @@ def test_one_step_a_denoising_is_the_plain_formula(fidelity: DataFidelity, accel
 @pytest.mark.parametrize("objective", [True, False])
 @pytest.mark.parametrize("acceleration", [False, True])
 def test_three_steps_a_denoising_by_hand(fidelity: DataFidelity, acceleration: bool, objective: bool) -> None:
-    """σ² adds up over the steps (a denoiser without an objective: σ), and the denoiser's displacement enters the momentum
-    with a third of its size."""
+    """σ² adds up over the steps (a denoiser without an objective: σ); a third of the denoiser's displacement enters the
+    momentum."""
 
     def prior() -> Prior:
         return TV(1e-3) if objective else CallablePrior(smooth, strength=1e-3)
@@ -142,7 +142,9 @@ def timed(monkeypatch: pytest.MonkeyPatch, gradient: float, denoising: float) ->
     return make(fidelity, CallablePrior(denoiser, strength=1e-3), "auto", step=1.0), clock
 
 
-@pytest.mark.parametrize(("denoising", "steps"), [(0.0, 1), (0.3, 1), (1.4, 1), (2.6, 3), (5.0, 5), (1e3, STEPS_AT_MOST)])
+@pytest.mark.parametrize(
+    ("denoising", "steps"), [(0.0, 1), (0.3, 1), (1.4, 1), (2.6, 3), (5.0, 5), (1e3, STEPS_AT_MOST)]
+)
 def test_the_choice_balances_both_costs(monkeypatch: pytest.MonkeyPatch, denoising: float, steps: int) -> None:
     solver, _ = timed(monkeypatch, 1.0, denoising)
     history = solver.solve(Iterations(CHOSEN_AFTER))
