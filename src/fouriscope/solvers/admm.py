@@ -10,9 +10,15 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Sampler
 from fouriscope.forward.objects import RealArray
 from fouriscope.priors import Prior
+from fouriscope.reductions import distance
 from fouriscope.solvers.base import SolverState, StepReport, relative_distance
 from fouriscope.solvers.descent import Descent
 from fouriscope.solvers.start import StartName
+
+# Momentum starts anew when the trend of what an iteration moves has grown to so many times its least. Minibatches let
+# it fluctuate by less.
+GROWTH = 1.5
+SMOOTHING = 0.3
 
 
 class ADMM(Descent):
@@ -27,7 +33,9 @@ class ADMM(Descent):
     At a fixed point v = z, u = −ρ∇d(z) and z = denoise_σ(z − ρ∇d(z)): that of :class:`PnP`, and for a prior with an
     objective a stationary point of d + λr, however few the inner steps.
 
-    ``acceleration`` adds Nesterov's momentum to v, z and u. The estimate x is z, the denoised one.
+    ``acceleration`` adds Nesterov's momentum to v, z and u. Unlike that of :class:`PnP` it is not stable by itself: it
+    starts anew when ‖z − ẑ‖² + ‖u − û‖² grows, the distance from where an iteration began (ẑ, û) to where it led. The
+    estimate x is z, the denoised one.
 
     Parameters
     ----------
@@ -41,7 +49,7 @@ class ADMM(Descent):
     References
     ----------
     S. V. Venkatakrishnan, C. A. Bouman, B. Wohlberg, "Plug-and-play priors for model based reconstruction" (2013);
-    T. Goldstein et al., "Fast alternating direction optimization methods" (2014) for the momentum.
+    T. Goldstein et al., "Fast alternating direction optimization methods" (2014) for the momentum and its restart.
 
     Examples
     --------
@@ -77,6 +85,7 @@ class ADMM(Descent):
         self._last_v = x
         self._u = self._last_u = x * 0
         self._q = 1.0
+        self._trend, self._least = math.nan, math.inf
 
     def iterate(self) -> StepReport:
         penalty = self.data_steps * self.step_size
@@ -92,6 +101,8 @@ class ADMM(Descent):
         x = self.denoise(v + self._u, self.step_size, self.data_steps)
         u = self._u + v - x
         residual = relative_distance(x, self._z)
+        if self._moved_more(distance(x, self._z) ** 2 + distance(u, self._u) ** 2):
+            self._q = 1.0
         q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
         momentum = real((self._q - 1) / q)
         self._z = x + (x - self._x) * momentum
@@ -101,12 +112,19 @@ class ADMM(Descent):
         self._last_v, self._x, self._last_u, self._q = v, x, u, q
         return StepReport(misfit, residual, self.step_size, self.denoise.strengths[0], frames)
 
+    def _moved_more(self, moved: float) -> bool:
+        """Whether the trend of ``moved`` has turned upwards; it is then measured from where it is."""
+        self._trend = moved if math.isnan(self._trend) else self._trend + SMOOTHING * (moved - self._trend)
+        grown = self._trend > GROWTH * self._least
+        self._least = self._trend if grown else min(self._least, self._trend)
+        return grown
+
     def own_state(self) -> SolverState:
         arrays = {"v": self._v, "last_v": self._last_v, "z": self._z, "u": self._u, "last_u": self._last_u}
-        return SolverState(arrays, {"q": self._q})
+        return SolverState(arrays, {"q": self._q, "trend": self._trend, "least": self._least})
 
     def load_own_state(self, state: SolverState) -> None:
         arrays = state.arrays
         self._v, self._last_v, self._z = arrays["v"], arrays["last_v"], arrays["z"]
         self._u, self._last_u = arrays["u"], arrays["last_u"]
-        self._q = float(state.values["q"])
+        self._q, self._trend, self._least = (float(state.values[name]) for name in ("q", "trend", "least"))

@@ -138,10 +138,16 @@ class PnP(Descent):
             self._choosing = False
 
     def own_state(self) -> SolverState:
-        values = {"q": self._q, "steps_per_denoising": self.steps_per_denoising, "choosing": self._choosing}
+        values = {
+            "q": self._q,
+            "steps_per_denoising": self.steps_per_denoising,
+            "choosing": self._choosing,
+            "costs": list(self._costs),  # the median needs them all: the first iteration after a resume warms up again
+        }
         return SolverState({"s": self._s, "previous": self._previous}, values)
 
     def load_own_state(self, state: SolverState) -> None:
         self._s, self._previous = state.arrays["s"], state.arrays["previous"]
         self._q = float(state.values["q"])
         self.steps_per_denoising, self._choosing = state.values["steps_per_denoising"], state.values["choosing"]
+        self._costs = [(gradient, denoising) for gradient, denoising in state.values["costs"]]
