@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,13 +55,11 @@ def _camera() -> NDArray[np.float64]:
 
 
 def _read_grey(path: Path) -> NDArray[np.float64]:
-    from skimage.io import imread
-
     if not path.is_file():
         raise InvalidInputError(f"{path}: no such image")
     try:
-        image = np.load(path, allow_pickle=False) if path.suffix == ".npy" else imread(path)
-    except (ValueError, OSError, SyntaxError) as error:
+        image = _read(path)
+    except (ValueError, OSError, SyntaxError, EOFError, struct.error) as error:
         raise InvalidInputError(f"{path}: cannot be read as an image ({error})") from error
     if image.ndim == 3 and image.shape[2] in (3, 4):
         image = image[..., :3].mean(axis=2)
@@ -68,3 +68,17 @@ def _read_grey(path: Path) -> NDArray[np.float64]:
     if not np.all(np.isfinite(image)):
         raise InvalidInputError(f"{path}: the image holds NaN or infinite pixels")
     return np.asarray(image, np.float64)
+
+
+def _read(path: Path) -> NDArray[Any]:
+    if path.suffix.lower() == ".npy":
+        return np.asarray(np.load(path, allow_pickle=False))
+    if path.suffix.lower() in (".tif", ".tiff"):
+        import tifffile
+
+        return np.asarray(tifffile.imread(path))
+    from PIL import Image
+
+    with Image.open(path) as image:
+        colours = image.convert("RGB") if image.mode == "P" else image  # a palette's numbers are not grey levels
+        return np.asarray(colours)

@@ -127,13 +127,28 @@ def test_several_steps_a_denoising_reach_their_own_fixed_point(problem: Quadrati
 
 
 def test_several_short_steps_a_denoising_reach_the_minimiser(problem: Quadratic) -> None:
-    """Because the weight of the prior adds up with the steps (``sigma_after``); the distance falls as γ."""
+    """Because the weight of the prior adds up with the steps; the distance falls as γ."""
     distances = []
     for step in (0.4, 0.1, 0.025):
         solver = converged(PnP, problem, 100 + int(10 / step), acceleration=False, steps_per_denoising=4, step=step)
         distances.append(np.abs(solver.x - minimiser(problem)).max())
     np.testing.assert_allclose(distances[1:], np.array(distances[:-1]) / 4, rtol=0.3)
     assert distances[-1] < 0.02
+
+
+@pytest.mark.parametrize("steps", [2, 3, 8])
+def test_momentum_leaves_the_balance_of_prior_and_data(problem: Quadratic, steps: int) -> None:
+    """The displacement that the momentum carries on is in σ: with short steps the minimiser is reached all the same."""
+    distances = []
+    for step in (0.05, 0.02):
+        solver = PnP(
+            problem, AllLEDs(np.arange(len(problem))), [Shrink(STRENGTH)], steps_per_denoising=steps, step=step
+        )
+        solver.solve(Iterations(round(300 / steps)))
+        distances.append(np.abs(solver.x - minimiser(problem)).max())
+    weaker = np.abs(minimiser(problem, STRENGTH / steps) - minimiser(problem)).max()
+    assert distances[1] < 0.6 * distances[0]
+    assert distances[1] < 0.3 * weaker, "with λ times the plain sum of the steps it would be the minimiser for λ/m"
 
 
 @pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.sampler == "stratified"])

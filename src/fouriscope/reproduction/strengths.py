@@ -63,10 +63,12 @@ class StrengthBook:
                 return float(value)
         return None
 
-    def note_strength(self, image: TestImage, key: str, problem: str, value: float) -> None:
+    def note_strength(self, image: TestImage, key: str, problem: str, value: float) -> float:
+        """Write it down; returns it as written, in four digits, so that a second run uses the very same number."""
         table = self.own.setdefault("strength", {}).setdefault(f"{image.checksum} {problem}", {"image": image.name})
         table[key] = float(f"{value:.4g}")
         self._save()
+        return float(table[key])
 
     def _save(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,7 +125,7 @@ def find_strengths(
             value = book.strength(image, one.strength_key, problem)
             if value is None:
                 tell(f"{image.name}: searching the strength of {one.name}")
-                value = tune(
+                found_value = tune(
                     data(),
                     prior=one.make_prior(None),
                     criterion="truth" if one.strength_from == "oracle" else "held-out",
@@ -133,7 +135,7 @@ def find_strengths(
                     callbacks=[interrupt],
                     **one.reconstruct_options(experiment.protocol.gradients),
                 ).value
-                book.note_strength(image, one.strength_key, problem, value)
+                value = book.note_strength(image, one.strength_key, problem, found_value)
             found[image.name][one.strength_key] = value
     return found
 

@@ -27,8 +27,7 @@ class ADMM(Descent):
     The first line is the minimiser of d(v) + ‖v − (z − u)‖²/(2ρ). The data fidelity is not convex and has no closed
     form of it, so it is approached by ``data_steps`` = n gradient steps of length 1/(L + 1/ρ), L = 1/γ the curvature,
     beginning at the v of the iteration before (carried on by the momentum). With ρ = nγ those steps go as far as the
-    minimiser is away, and σ belongs to n steps as in :class:`PnP` (:meth:`Prior.sigma_after`). Online, each of them
-    sees a minibatch of its own.
+    minimiser is away, and σ = √(ρλ). Online, each of them sees a minibatch of its own.
 
     At a fixed point v = z, u = −ρ∇d(z) and z = denoise_σ(z − ρ∇d(z)): that of :class:`PnP`, and for a prior with an
     objective a stationary point of d + λr, however few the inner steps.
@@ -75,7 +74,7 @@ class ADMM(Descent):
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
-        if not (isinstance(data_steps, int) and data_steps >= 1):
+        if isinstance(data_steps, bool) or not (isinstance(data_steps, int) and data_steps >= 1):
             raise InvalidInputError(f"data_steps must be a whole number of at least 1, got {data_steps!r}")
         self.data_steps, self.acceleration = data_steps, acceleration
         super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
@@ -98,7 +97,7 @@ class ADMM(Descent):
             frames += len(slope.batch.leds)
             length = 1 / (1 / self.step_size + 1 / penalty)
             v = v - (slope.gradient + (v - target) * real(1 / penalty)) * real(length)
-        x = self.denoise(v + self._u, self.step_size, self.data_steps)
+        x = self.denoise(v + self._u, penalty)
         u = self._u + v - x
         residual = relative_distance(x, self._z)
         if self._moved_more(distance(x, self._z) ** 2 + distance(u, self._u) ** 2):

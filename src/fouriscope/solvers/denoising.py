@@ -60,13 +60,13 @@ class Denoising:
         if math.isfinite(temperature):
             self.temperature = temperature
 
-    def __call__(self, z: RealArray, step: float, steps: int = 1) -> RealArray:
-        """Denoise after ``steps`` gradient steps of length ``step``: σ is √(γλ), added up over the steps."""
+    def __call__(self, z: RealArray, step: float) -> RealArray:
+        """Denoise after steps down the data fidelity of length ``step`` in all: σ = √(step · λ)."""
         x = np.empty_like(z)
         images = zip(self.object.images(z), self.object.images(x), strict=True)
         for channel, (prior, (before, after)) in enumerate(zip(self.priors, images, strict=True)):
             self.strengths[channel] = strength = self._strength(prior, before)
-            after[...] = prior.denoise_next(before, prior.sigma_after(steps, math.sqrt(step * strength)))
+            after[...] = prior.denoise_next(before, math.sqrt(step * strength))
         return x
 
     def _strength(self, prior: Prior, image: RealArray) -> float:

@@ -38,9 +38,15 @@ class PnP(Descent):
     minimises d(x) + λ r(x), and the fixed point does not depend on the step.
 
     A denoiser that costs more than a gradient need not be called after every one. With ``steps_per_denoising`` = m > 1
-    an iteration takes m gradient steps, each over a minibatch of its own and with momentum, and then denoises once
-    with the σ that belongs to their sum (:meth:`Prior.sigma_after`). The denoiser's displacement enters the momentum
-    with 1/m of its size: it made up for m steps at once, and would otherwise be repeated m times before the next call.
+    an iteration takes m gradient steps, each over a minibatch of its own and with momentum β = (q_{k−1} − 1)/q_k, and
+    then denoises once, with
+
+        σ² = λ γ m / (1 − β(1 − 1/m)).
+
+    Without momentum that is λ times the sum of the steps. With it, the denoiser's displacement enters the velocity
+    with 1/m of its size (it makes up for m steps at once, and would otherwise be repeated m times before the next
+    call), and is to outweigh m gradients that the momentum carries on in full: where nothing moves any more, a
+    displacement of γ∇d · m/(1 − β(1 − 1/m)) keeps the balance, which is the fixed point of one step a denoising.
 
     Parameters
     ----------
@@ -89,7 +95,7 @@ class PnP(Descent):
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
-        if steps_per_denoising != "auto" and not (isinstance(steps_per_denoising, int) and steps_per_denoising >= 1):
+        if steps_per_denoising != "auto" and not (_is_count(steps_per_denoising)):
             raise InvalidInputError(
                 f'steps_per_denoising must be a whole number of at least 1, or "auto", got {steps_per_denoising!r}'
             )
@@ -104,7 +110,9 @@ class PnP(Descent):
         self._q = 1.0
 
     def iterate(self) -> StepReport:
-        began, steps = self._s, self.steps_per_denoising
+        steps = self.steps_per_denoising
+        # With several steps the velocity repeats in every iteration and never vanishes: x is compared with x.
+        began = self._s if steps == 1 else self._x
         misfit, frames, denoising = 0.0, 0, 0.0
         clock = time.perf_counter()
         for left in reversed(range(steps)):
@@ -112,17 +120,18 @@ class PnP(Descent):
             misfit += slope.misfit / steps
             frames += len(slope.batch.leds)
             z = self._s - slope.gradient * slope.gradient.dtype.type(self.step_size)
+            q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
+            momentum = (self._q - 1) / q
             if left:
                 x, velocity = z, z - self._previous
             else:
                 denoising = time.perf_counter()
-                x = self.denoise(z, self.step_size, steps)
+                x = self.denoise(z, self.step_size * steps / (1 - momentum * (1 - 1 / steps)))
                 denoising = time.perf_counter() - denoising
                 velocity = x - self._previous
                 if steps > 1:
                     velocity -= (x - z) * x.dtype.type(1 - 1 / steps)
-            q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
-            self._s = x + velocity * x.dtype.type((self._q - 1) / q)
+            self._s = x + velocity * x.dtype.type(momentum)
             self._previous, self._q = x, q
         self._x = x
         if self._choosing:
@@ -151,3 +160,7 @@ class PnP(Descent):
         self._q = float(state.values["q"])
         self.steps_per_denoising, self._choosing = state.values["steps_per_denoising"], state.values["choosing"]
         self._costs = [(gradient, denoising) for gradient, denoising in state.values["costs"]]
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
