@@ -2,9 +2,12 @@
 
 from fouriscope.acquisition.acquisition import Acquisition
 from fouriscope.acquisition.corrections import CorrectedFrames, Corrections
+from fouriscope.acquisition.description import Description
 from fouriscope.acquisition.frames import ArrayFrames, CalibratedFrames, Frames, open_frames
 from fouriscope.acquisition.images import FolderFrames, TiffFrames
 from fouriscope.acquisition.masks import FrameMasks, find_bad_pixels, materialise
+from fouriscope.acquisition.readers import describe
+from fouriscope.acquisition.readers.ptylab import write_ptylab
 from fouriscope.acquisition.stacks import Hdf5Frames, NpyFrames, ZarrFrames
 from fouriscope.acquisition.survey import Survey, bad_frames, survey_frames
 
@@ -14,6 +17,7 @@ __all__ = [
     "CalibratedFrames",
     "CorrectedFrames",
     "Corrections",
+    "Description",
     "FolderFrames",
     "FrameMasks",
     "Frames",
@@ -23,8 +27,10 @@ __all__ = [
     "TiffFrames",
     "ZarrFrames",
     "bad_frames",
+    "describe",
     "find_bad_pixels",
     "materialise",
     "open_frames",
     "survey_frames",
+    "write_ptylab",
 ]

@@ -66,6 +66,8 @@ class StoredFrames:
         (frames, rows, columns) of what ``frame`` returns: the region, if one was given.
     stored_shape
         (rows, columns) of a whole frame.
+    rows, columns
+        The slices of a whole frame that are the region.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class StoredFrames:
         if count < 1 or min(stored_shape) < 1:
             raise InvalidInputError(f"{path}: there is no frame in it, got {count} frames of shape {stored_shape}")
         row, column, height, width = _checked_region(path, stored_shape, roi)
-        self._rows, self._columns = slice(row, row + height), slice(column, column + width)
+        self.rows, self.columns = slice(row, row + height), slice(column, column + width)
         self.shape: tuple[int, int, int] = (count, height, width)
 
     def frame(self, index: int) -> NDArray[Any]:
@@ -83,7 +85,7 @@ class StoredFrames:
         if not 0 <= index < self.shape[0]:
             raise InvalidInputError(f"{self.path}: there are frames 0 to {self.shape[0] - 1}, got {index}")
         with reading(self.path, f"frame {index}"):
-            return self._read(index, self._rows, self._columns)
+            return self._read(index, self.rows, self.columns)
 
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         raise NotImplementedError

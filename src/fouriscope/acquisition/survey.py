@@ -141,12 +141,13 @@ def empty_bright_field(survey: Survey, sizes: FloatArray, na: float, exposures: 
 def bad_frames(
     survey: Survey, directions: FloatArray | None = None, na: float | None = None, exposures: FloatArray | None = None
 ) -> dict[int, str]:
-    """Frames that should not count, with the reason.
+    r"""Frames that should not count, with the reason.
 
     Always: frames with NaN, all zero, constant, or equal to an earlier one. With the ``directions`` of the LEDs and the
     objective's ``na`` also those of a brightness that their place rules out: a bright-field frame below a tenth of
     the others' median, a dark-field frame above half of it, or a dark-field frame ten times brighter or darker than the
-    median of its eight nearest neighbours in NA. LEDs within 10 % of the pupil's edge may be either and are left alone.
+    median of the eight with the most similar \|na\|: dark field falls steeply with the angle, and with little else. LEDs
+    within 10 % of the pupil's edge may be either and are left alone.
     """
     found: dict[int, str] = {}
     for index in range(len(survey)):
@@ -176,15 +177,15 @@ def bad_frames(
         others = outside[outside != index]
         if index in found or len(others) < _NEIGHBOURS:
             continue
-        distance = np.hypot(*(directions[others] - directions[index]).T)
+        distance = np.abs(sizes[others] - sizes[index])
         near = brightness[others[np.argsort(distance, kind="stable")[:_NEIGHBOURS]]]
         middle = float(np.median(near))
         spread = 1.4826 * float(np.median(np.abs(near - middle)))
         if middle > 0 and abs(brightness[index] - middle) > 3 * spread:
             if brightness[index] > 10 * middle:
-                found[index] = f"{brightness[index] / middle:.0f} times brighter than its neighbours"
+                found[index] = f"{brightness[index] / middle:.0f} times brighter than others of its angle"
             elif brightness[index] < 0.1 * middle:
-                found[index] = f"dark ({brightness[index] / middle:.1%} of its neighbours): a dead LED?"
+                found[index] = f"dark ({brightness[index] / middle:.1%} of others of its angle): a dead LED?"
     return dict(sorted(found.items()))
 
 
