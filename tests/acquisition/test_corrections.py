@@ -171,7 +171,9 @@ def test_the_survey_finds_shifted_bits_and_full_wells() -> None:
 
 def test_the_survey_finds_offset_and_bright_field() -> None:
     survey = survey_frames(ArrayFrames(COUNTS))
-    assert survey.offset == pytest.approx(100, abs=15)
+    assert survey.offset == pytest.approx(100, abs=3)
+    bright = survey_frames(ArrayFrames(COUNTS[MODEL.geometry.illumination_na < 0.15]))
+    assert bright.offset == 0, "the bright field alone does not show it"
     sizes = MODEL.geometry.illumination_na
     camera = Camera(20000, bits=12, offset=100)
     level = camera.photons * camera.counts_per_electron

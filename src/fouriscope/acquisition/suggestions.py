@@ -27,18 +27,20 @@ def suggest(
     directions: FloatArray | None = None,
     na: float | None = None,
     exposures: FloatArray | None = None,
+    offset: float | None = None,
 ) -> list[Suggestion]:
     """Bit shift, offset, saturation, gain and frames to reject, as far as the frames show them.
 
     Levels are in counts after the bit shift, as in [frames]. Without ``directions`` and ``na`` nobody knows which
-    frames are bright field, so gain and some reasons for rejection are not found.
+    frames are bright field, so gain and some reasons for rejection are not found. ``offset`` is that of a dark frame,
+    if there is one.
 
     >>> from fouriscope.acquisition.frames import ArrayFrames
     >>> from fouriscope.acquisition.survey import survey_frames
-    >>> stack = np.full((2, 8, 8), 3 << 4, np.uint16)
-    >>> stack[:, 1:] = np.arange(3, 59).reshape(7, 8) << 4
+    >>> bright, dark = np.arange(500, 564).reshape(8, 8), np.arange(3, 67).reshape(8, 8)
+    >>> stack = np.array([bright, dark, bright], np.uint16) << 4
     >>> [(found.key, found.value) for found in suggest(survey_frames(ArrayFrames(stack)))]
-    [('bit_shift', 4), ('offset', 3.0), ('reject', [1])]
+    [('bit_shift', 4), ('offset', 3.0), ('reject', [2])]
     """
     found = []
     unit = 1 << survey.bit_shift
@@ -47,14 +49,15 @@ def suggest(
         why = f"{bits - survey.bit_shift} bits stored in {bits}, shifted by {survey.bit_shift}"
         found.append(Suggestion("bit_shift", survey.bit_shift, why))
     if survey.offset > 0:
-        found.append(Suggestion("offset", survey.offset / unit, "counts in the darkest pixels of the darker frames"))
+        found.append(Suggestion("offset", survey.offset / unit, "counts in the darkest pixels of the dark frames"))
     if survey.saturation is not None:
         full = survey.high == survey.saturation
         share = survey.at_top[full].sum() / (survey.pixels * full.sum())
         why = f"{share:.2%} of the pixels of {_frames(int(full.sum()))} are full"
         found.append(Suggestion("saturation", survey.saturation / unit, why))
     if directions is not None and na is not None:
-        level = empty_bright_field(survey, np.hypot(directions[:, 0], directions[:, 1]), na, exposures) / unit
+        known = None if offset is None else offset * unit
+        level = empty_bright_field(survey, np.hypot(directions[:, 0], directions[:, 1]), na, exposures, known) / unit
         found.append(
             Suggestion("gain", float(f"{level:.4g}"), "median of the bright field: intensities are in units of it")
         )

@@ -65,14 +65,16 @@ class Survey:
 
     @property
     def offset(self) -> float:
-        """Counts in the dark: the median of the minima of the darker half of the frames, of whole numbers alone.
+        """Counts in the dark: the median of the minima of the dark frames, of whole numbers alone.
 
-        Every pixel of a camera sits on the same pedestal, and in the darker half some pixel saw no light.
+        Every pixel of a camera sits on the same pedestal, and of a frame whose mean is below a fifth of the brightest
+        some pixel saw no light. Without such frames nothing is known: 0.
         """
-        if self.dtype.kind not in "iu":
+        dark = self.mean < 0.2 * self.mean.max()
+        dark &= self.high > self.low  # a frame of one value is no measurement
+        if self.dtype.kind not in "iu" or not dark.any():
             return 0.0
-        darker = self.mean <= np.median(self.mean)
-        return float(np.floor(np.median(self.low[darker])))
+        return float(np.floor(np.median(self.low[dark])))
 
     @property
     def saturation(self) -> float | None:
@@ -123,9 +125,11 @@ def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Surv
     return Survey(np.dtype(kind), rows * columns, low, high, mean, median, broken, at_top, near_top, twin, used)
 
 
-def empty_bright_field(survey: Survey, sizes: FloatArray, na: float, exposures: FloatArray | None = None) -> float:
+def empty_bright_field(
+    survey: Survey, sizes: FloatArray, na: float, exposures: FloatArray | None = None, offset: float | None = None
+) -> float:
     """Counts of the empty bright field: the median over bright-field frames of their median, above the offset."""
-    brightness = (survey.median - survey.offset) / _relative(exposures, len(survey))
+    brightness = (survey.median - (survey.offset if offset is None else offset)) / _relative(exposures, len(survey))
     bright = (sizes <= (1 - _RIM) * na) & (survey.broken < survey.pixels)
     if not bright.any():
         bright = sizes <= sizes.min()
@@ -146,8 +150,8 @@ def bad_frames(
     Always: frames with NaN, all zero, constant, or equal to an earlier one. With the ``directions`` of the LEDs and the
     objective's ``na`` also those of a brightness that their place rules out: a bright-field frame below a tenth of
     the others' median, a dark-field frame above half of it, or a dark-field frame ten times brighter or darker than the
-    median of the eight with the most similar \|na\|: dark field falls steeply with the angle, and with little else. LEDs
-    within 10 % of the pupil's edge may be either and are left alone.
+    median of the eight with the most similar \|na\|: dark field falls steeply with the angle, and with little else.
+    LEDs within 10 % of the pupil's edge may be either and are left alone.
     """
     found: dict[int, str] = {}
     for index in range(len(survey)):

@@ -22,6 +22,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.run.assemble import build_illumination, build_optics
 from fouriscope.run.config import RunConfig, parse_config
 from fouriscope.run.files import write_text
+from fouriscope.run.measured import load_image
 
 Document = dict[str, dict[str, Any]]
 
@@ -46,13 +47,15 @@ def run_import(path: Path, out: Path, *, sets: Sequence[str], force: bool, conso
     try:
         if new_leds and description.leds is not None:
             write_text(leds_path, description.leds.text())
-        found = _suggestions(config, frames, survey, out.parent)
+        found = _suggestions(config, frames, survey, out.parent, description.dark)
     except BaseException:
         if new_leds:
             leds_path.unlink(missing_ok=True)  # nothing is left behind by an import that failed
         raise
-    for suggestion in found:
-        document["frames"].setdefault(suggestion.key, suggestion.value)
+    # What was set by hand stands, and a dark frame contains the offset.
+    taken = {*document["frames"], *(["offset"] if description.dark else [])}
+    found = [suggestion for suggestion in found if suggestion.key not in taken]
+    document["frames"] |= {suggestion.key: suggestion.value for suggestion in found}
     write_text(out, toml_text(document, missing, found, source=path))
     show(description, document, frames, survey, found, console)
     for lack in missing:
@@ -64,13 +67,16 @@ def run_import(path: Path, out: Path, *, sets: Sequence[str], force: bool, conso
     return 0
 
 
-def _suggestions(config: RunConfig | None, frames: Frames, survey: Survey, folder: Path) -> list[Suggestion]:
+def _suggestions(
+    config: RunConfig | None, frames: Frames, survey: Survey, folder: Path, dark: Sequence[Path]
+) -> list[Suggestion]:
     if config is None:
         return suggest(survey)
     optics, light = build_optics(config), build_illumination(config.illumination, folder)
     Acquisition(optics, light, frames)  # raises unless there is one LED a frame
     exposures = None if config.frames.exposures is None else np.array(config.frames.exposures)
-    return suggest(survey, light.directions(), optics.na, exposures)
+    offset = float(np.mean([load_image(path).mean() for path in dark])) if dark else None
+    return suggest(survey, light.directions(), optics.na, exposures, offset)
 
 
 def set_keys(document: Document, sets: Sequence[str]) -> None:
@@ -108,11 +114,12 @@ def _is_set(document: Document, dotted: str) -> bool:
 def _checked(document: Document, missing: Sequence[Missing], where: str) -> RunConfig | None:
     """The configuration, if it is whole; wrong keys are errors even while others are missing."""
     try:
-        return parse_config(document, where=where)
+        config = parse_config(document, where=where)
     except InvalidInputError as error:
         if missing and "is missing" in str(error):
             return None
         raise
+    return None if missing else config
 
 
 def toml_text(document: Document, missing: Sequence[Missing], found: Sequence[Suggestion], source: Path) -> str:
@@ -165,17 +172,13 @@ def show(
         ("format", description.format),
         ("frames", f"{count} of {rows} × {columns}, {survey.dtype}, {survey.low.min():.4g} … {survey.high.max():.4g}"),
         ("in", description.frames.path),
-        *(
-            ("microscope", f"{key} = {value:g}")
-            for key, value in document.get("microscope", {}).items()
-            if np.ndim(value) == 0
-        ),
+        *(("microscope", f"{key} = {value}") for key, value in scope.items()),
         ("LEDs", f"{len(description.leds)}, as {_KINDS[description.leds.kind]}" if description.leds else "unknown"),
         *(("illumination", f"{key} = {value}") for key, value in lights.items()),
         *(("pupil", f"{key} = {value}") for key, value in document.get("pupil", {}).items()),
         *(("note", note) for note in description.notes),
         *(("assumed", text) for text in description.assumed),
-        *(("suggested", f"frames.{s.key} = {document['frames'][s.key]}  ({s.why})") for s in found),
+        *(("suggested", f"frames.{s.key} = {s.value}  ({s.why})") for s in found),
     ]
     for name, value in lines:
         console.print(f"{name:<25}{escape(str(value))}")

@@ -70,20 +70,16 @@ def concerns(
     """What the frames suggest and the configuration does not do."""
     na = geometry.optics.na
     if order_is_wrong(survey, geometry.na, na, exposures):
-        return [
-            "bright-field frames are no brighter than dark-field ones: the LEDs are in another order, or NA is wrong."
-        ]
+        return ["bright-field frames are no brighter than dark-field ones: wrong order of the LEDs, or wrong NA."]
     found = []
-    for suggestion in suggest(survey, geometry.na, na, exposures):
+    for suggestion in suggest(survey, geometry.na, na, exposures, section.offset or None):
         key, value = suggestion.key, suggestion.value
         if key == "reject":
             left = [index for index in value if index not in rejected]
             if left:
                 found.append(f"frames {_listed(left)} look wrong ({suggestion.why}); leave them out: frames.reject.")
         elif key == "saturation" and section.saturation is None:
-            found.append(
-                f"saturated pixels count as measured: {suggestion.why}; mask them: frames.saturation = {value:g}."
-            )
+            found.append(f"saturated pixels count: {suggestion.why}; mask them: frames.saturation = {value:g}.")
         elif key == "offset" and section.offset == 0 and section.dark is None:
             found.append(f"there are {value:g} counts in the dark; subtract them: frames.offset = {value:g}.")
         elif key == "bit_shift":

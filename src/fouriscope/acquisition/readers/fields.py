@@ -75,5 +75,5 @@ def required(path: Path, content: Mapping[str, Any], field: str) -> Any:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
     return text if len(text) < 60 else f"{type(value).__name__} of shape {np.shape(value)}"
