@@ -25,30 +25,14 @@ class TiffFrames(StoredFrames):
     """Frames in a multi-page TIFF (OME and ImageJ too), one page a frame, read page by page."""
 
     def __init__(self, path: Path, roi: Sequence[int] | None = None) -> None:
-        import tifffile
-
+        self._file, count, shape, dtype = _open_tiff(path)
+        weakref.finalize(self, self._file.close)
         try:
-            with _muted("tifffile"):
-                self._file = tifffile.TiffFile(path)
-                weakref.finalize(self, self._file.close)
-                pages = self._file.pages
-                shape, dtype = tuple(pages[0].shape), np.dtype(pages[0].dtype)
-                ends = [sum(last) for p in pages for last in zip(p.dataoffsets, p.databytecounts, strict=True)]
-                more = _next_page(self._file)
-        except (tifffile.TiffFileError, *READ_ERRORS) as error:
-            raise InvalidInputError(f"{path}: not a readable TIFF ({first_line(error)})") from error
-        if len(shape) != 2 or dtype.kind not in "fiu":
-            raise InvalidInputError(f"{path}: grey pages were expected, got {dtype} pages of shape {shape}")
-        # A file cut short or of an unknown compression is found now, not in the middle of a run.
-        expected = max(*ends, more + 1 if more else 0)
-        if path.stat().st_size < expected:
-            raise InvalidInputError(f"{path}: {expected} bytes were expected, the file has {path.stat().st_size}")
-        try:
-            pages[0].asarray()
+            self._file.pages[0].asarray()  # an unknown compression is found now, not in the middle of a run
         except READ_ERRORS as error:
             codec = "; install it: pip install imagecodecs" if "imagecodecs" in str(error) else ""
             raise InvalidInputError(f"{path}: the first page cannot be decoded ({first_line(error)}){codec}") from error
-        super().__init__(path, len(pages), (shape[0], shape[1]), dtype, roi)
+        super().__init__(path, count, shape, dtype, roi)
         self._lock = threading.Lock()  # pages share one file and its position
 
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
@@ -57,6 +41,35 @@ class TiffFrames(StoredFrames):
         if image.shape != self.stored_shape:
             raise InvalidInputError(f"{self.path}: page {index} has shape {image.shape}, the first {self.stored_shape}")
         return image[rows, columns]
+
+
+def _open_tiff(path: Path) -> tuple[Any, int, tuple[int, int], np.dtype[Any]]:
+    """The open file, its number of pages, and their shape and type; a file cut short is found, no pixel is read."""
+    import tifffile
+
+    try:
+        with _muted("tifffile"):
+            file = tifffile.TiffFile(path)
+            try:
+                page, count = file.pages[0], len(file.pages)
+                shape, dtype = tuple(page.shape), np.dtype(page.dtype)
+                ends = [sum(last) for p in file.pages for last in zip(p.dataoffsets, p.databytecounts, strict=True)]
+                more = _next_page(file)
+            except BaseException:
+                file.close()
+                raise
+    except (tifffile.TiffFileError, *READ_ERRORS) as error:
+        raise InvalidInputError(f"{path}: not a readable TIFF ({first_line(error)})") from error
+    expected, size = max(*ends, more + 1 if more else 0), path.stat().st_size
+    problem = ""
+    if len(shape) != 2 or dtype.kind not in "fiu":
+        problem = f"grey pages were expected, got {dtype} pages of shape {shape}"
+    elif size < expected:
+        problem = f"{expected} bytes were expected, the file has {size}"
+    if problem:
+        file.close()
+        raise InvalidInputError(f"{path}: {problem}")
+    return file, count, (shape[0], shape[1]), dtype
 
 
 def _next_page(file: Any) -> int:
@@ -112,6 +125,7 @@ class FolderFrames(StoredFrames):
                     f"this one is {other[1]} of shape {other[0]}"
                 )
         super().__init__(path, len(self.files), shape, dtype, roi)
+        self.frame(0)  # an unknown compression is found now, not in the middle of a run
 
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         image = read_image(self.files[index])
@@ -146,8 +160,10 @@ def image_header(path: Path) -> tuple[tuple[int, int], np.dtype[Any]]:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
             shape, dtype = array.shape, array.dtype
         else:
-            frames = TiffFrames(path)
-            shape, dtype = (*frames.stored_shape, *[f"{frames.shape[0]} pages"] * (frames.shape[0] > 1)), frames.dtype
+            file, count, shape, dtype = _open_tiff(path)
+            file.close()
+            if count > 1:
+                raise InvalidInputError(f"{path}: one image was expected, got {count} pages; give the file itself")
     if len(shape) != 2 or dtype.kind not in "fiu":
         raise InvalidInputError(f"{path}: one grey image was expected, got {dtype} of shape {shape}")
     return (shape[0], shape[1]), dtype

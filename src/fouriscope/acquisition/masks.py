@@ -82,20 +82,27 @@ def materialise(masks: FrameMasks) -> BoolArray | None:
 def find_bad_pixels(frames: Frames) -> BoolArray:
     """(rows, columns), True where the camera's pixel works.
 
-    A pixel is bad if it stands out from the median of its 3 × 3 neighbourhood in nearly every frame: by more than 8
-    robust standard deviations, in the same direction, in 90 % of up to 32 frames spread over the stack. Samples move
-    their bright spots with the LED; defects of the camera stay where they are.
+    Up to 32 frames, spread over the stack, are looked at. A pixel is *stuck* (dead, or always full) if its values span
+    less than a tenth of what the median pixel's span. It is *hot* if in nine of ten of the darker frames it exceeds the
+    median of its 3 × 3 neighbourhood by more than 8 robust standard deviations. Samples move their bright spots with
+    the LED; defects of the camera stay where they are.
     """
     from scipy.ndimage import median_filter
 
     count = frames.shape[0]
-    chosen = np.unique(np.linspace(0, count - 1, min(count, _SAMPLED_FRAMES)).astype(int))
+    chosen = np.unique(np.linspace(0, count - 1, min(count, _SAMPLED_FRAMES)).astype(int)).tolist()
+    brightness = [float(np.mean(frames.frame(index))) for index in chosen]
+    darker = [index for index, mean in zip(chosen, brightness, strict=True) if mean <= np.median(brightness)]
+    low, high = np.full(frames.shape[1:], np.inf), np.full(frames.shape[1:], -np.inf)
     hot = np.zeros(frames.shape[1:], np.int64)
-    cold = np.zeros(frames.shape[1:], np.int64)
     for index in chosen:
-        image = np.asarray(frames.frame(int(index)), np.float64)
-        excess = image - median_filter(image, size=3, mode="nearest")
-        spread = 1.4826 * float(np.median(np.abs(excess))) or float(excess.std())
-        hot += excess > _OUTLIER * spread
-        cold += excess < -_OUTLIER * spread
-    return np.asarray(np.maximum(hot, cold) < max(2, 0.9 * len(chosen)))
+        image = np.asarray(frames.frame(index), np.float64)
+        np.fmin(low, image, out=low)
+        np.fmax(high, image, out=high)
+        if index in darker:
+            excess = image - median_filter(image, size=3, mode="nearest")
+            spread = 1.4826 * float(np.median(np.abs(excess))) or float(excess.std())
+            hot += (excess > _OUTLIER * spread) & (excess > 0)
+    span = high - low
+    stuck = (span < 0.1 * np.median(span)) & (count > 3)
+    return np.asarray(~stuck & (hot < max(2, 0.9 * len(darker))))
