@@ -84,8 +84,8 @@ def find_bad_pixels(frames: Frames) -> BoolArray:
 
     Up to 32 frames, spread over the stack, are looked at. A pixel is *stuck* (dead, or always full) if its values span
     less than a tenth of what the median pixel's span. It is *hot* if in nine of ten of the darkest quarter it exceeds
-    the median of its 3 × 3 neighbourhood by more than 8 robust standard deviations. Samples move their bright spots with
-    the LED; defects of the camera stay where they are.
+    the median of its 3 × 3 neighbourhood by more than 8 robust standard deviations, and 8 counts. Samples move their
+    bright spots with the LED; defects of the camera stay where they are.
     """
     from scipy.ndimage import median_filter
 
@@ -96,13 +96,15 @@ def find_bad_pixels(frames: Frames) -> BoolArray:
     low, high = np.full(frames.shape[1:], np.inf), np.full(frames.shape[1:], -np.inf)
     hot = np.zeros(frames.shape[1:], np.int64)
     for index in chosen:
-        image = np.asarray(frames.frame(index), np.float64)
+        stored = frames.frame(index)
+        image = np.asarray(stored, np.float64)
         np.fmin(low, image, out=low)
         np.fmax(high, image, out=high)
         if index in darker:
             excess = image - median_filter(image, size=3, mode="nearest")
-            spread = 1.4826 * float(np.median(np.abs(excess))) or float(excess.std())
-            hot += (excess > _OUTLIER * spread) & (excess > 0)
+            least = 1.0 if stored.dtype.kind in "iu" else 1e-6 * float(np.ptp(image))  # of frames that are flat
+            spread = max(1.4826 * float(np.median(np.abs(excess))), least)
+            hot += excess > _OUTLIER * spread
     span = high - low
     stuck = (span < 0.1 * np.median(span)) & (count > 3)
     return np.asarray(~stuck & (hot < max(2, 0.9 * len(darker))))
