@@ -357,6 +357,38 @@ def test_a_folder_around_one_file(tmp_path: Path) -> None:
         describe(tmp_path)
 
 
+def test_a_folder_with_corrections_beside_its_frames(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", ".tif", COUNTS)
+    for name in ("dark_1.tif", "dark_2.tif", "Flatfield.tif"):
+        tifffile.imwrite(folder / name, COUNTS[0])
+    description = describe(folder)
+    np.testing.assert_array_equal(frames_of(description), COUNTS)
+    assert [path.name for path in description.dark] == ["dark_1.tif", "dark_2.tif"]
+    assert description.flat == folder / "Flatfield.tif"
+    # Darkness is no sign of a dark frame, nor is a word inside another.
+    other = folder_of(tmp_path / "g", ".tif", COUNTS)
+    (other / "led_3.tif").rename(other / "led_darkest_3.tif")
+    assert describe(other).dark == ()
+
+
+def test_a_pattern_and_a_name(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", ".tif", COUNTS)
+    Image.fromarray(COUNTS[0]).save(folder / "preview.png")
+    with pytest.raises(InvalidInputError, match=r"images of several kinds .*fouriscope import '.*f/\*\.png'"):
+        describe(folder)
+    np.testing.assert_array_equal(frames_of(describe(folder / "led_*.tif")), COUNTS)
+    with pytest.raises(InvalidInputError, match="at least two frames were expected, got 0"):
+        describe(folder / "frame_*.tif")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["raw"], file["smooth"] = COUNTS, COUNTS / 2
+    with pytest.raises(InvalidInputError, match=r"got raw, smooth; name it: --set frames\.dataset"):
+        describe(tmp_path / "a.h5")
+    np.testing.assert_array_equal(frames_of(describe(tmp_path / "a.h5", dataset="raw")), COUNTS)
+    (tmp_path / "one").mkdir()
+    tifffile.imwrite(tmp_path / "one" / "stack.tif", COUNTS)
+    np.testing.assert_array_equal(frames_of(describe(tmp_path / "one")), COUNTS)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # PtyLab, written
 
@@ -404,7 +436,7 @@ def nan_at(array: NDArray[Any]) -> NDArray[Any]:
 
 
 BROKEN: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "too few LEDs": (lambda d: ptylab(d, encoder=LEDS.positions[:7]), r"a\.hdf5: illumination has 7 entries, .* 18"),
+    "too few LEDs": (lambda d: ptylab(d, encoder=LEDS.positions[:7]), r"a\.hdf5: encoder has 7 entries, .* 18"),
     "no encoder": (lambda d: ptylab(d, encoder=None), r"a\.hdf5: encoder is missing; it holds .*wavelength"),
     "NaN encoder": (lambda d: ptylab(d, encoder=nan_at(LEDS.positions)), r"a\.hdf5: encoder must be finite, .* LED 4"),
     "negative λ": (lambda d: ptylab(d, wavelength=-1.0), r"a\.hdf5: wavelength must be a positive number, got -1"),
@@ -446,7 +478,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "one frame less": (
         lambda d: micro_manager(d, change=lambda m: m.pop("FrameKey-3-0-0")),
-        r"illumination has 17 entries, the stack 18 frames",
+        r"LEDs of scan_metadata\.txt has 17 entries, the stack 18 frames",
     ),
     "sidecar of others": (lambda d: sidecar(d, frames=19), r"metadata\.json: frames is 19, .* has 18"),
     "sidecar of a shape": (lambda d: sidecar(d, frame_shape=[28, 22]), r"metadata\.json: frame_shape is \[28, 22\]"),

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import tifffile
@@ -163,8 +164,42 @@ def test_import_never_overwrites_and_leaves_nothing_behind(fouriscope: Command, 
     assert fouriscope("import", data, "-o", out, "--force", "--quiet") == Ended(0, "", "")
 
 
+def test_the_stack_of_a_file_with_several(fouriscope: Command, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["raw"], file["smooth"] = COUNTS.transpose(0, 2, 1), COUNTS / 2
+    out = tmp_path / "a.toml"
+    assert "--set frames.dataset" in fouriscope.fails("import", tmp_path / "a.h5", "-o", out)
+    arguments = ["--set", "frames.dataset=raw", "--set", "frames.axes=nxy"]
+    ended = fouriscope("import", tmp_path / "a.h5", "-o", out, *arguments)
+    assert ended.code == 1
+    assert "18 of 22 × 28, uint16" in ended.out
+    assert tomllib.loads(out.read_text(encoding="utf-8"))["frames"] | {"offset": 0} == {
+        "path": "a.h5",
+        "dataset": "raw",
+        "axes": "nxy",
+        "offset": 0,
+    }
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # info looks at the frames
+
+
+@pytest.mark.parametrize(
+    ("frames", "message"),
+    [
+        ({"reject": [49]}, "frames.reject holds 49"),
+        ({"exposures": [1.0]}, "exposures must be finite and of shape (49,)"),
+        ({"background": [1.0, 2.0]}, "background must be finite and of shape (49,)"),
+        ({"dark": "truth.npy"}, "dark must be finite and of shape (24, 24)"),
+    ],
+)
+def test_info_of_keys_that_do_not_fit(
+    fouriscope: Command, tmp_path: Path, frames: dict[str, Any], message: str
+) -> None:
+    ended = fouriscope("info", write_acquisition(tmp_path, frames=frames))
+    assert ended.code == 2
+    assert message in ended.err
 
 
 def test_info_says_what_the_frames_suggest(fouriscope: Command, tmp_path: Path) -> None:

@@ -71,8 +71,9 @@ class Description:
         Where the frames are.
     microscope
         The keys of [microscope] that were found.
-    leds, leds_path
-        One LED a frame, in the order of the frames; and the CSV file they were read from, if it was one.
+    leds, leds_path, leds_field
+        One LED a frame, in the order of the frames; the CSV file they were read from, if it was one; and what the
+        format calls them, for errors.
     lighting
         Further keys of [illumination]: height, pitch, rotation, offset, slide_thickness, slide_index.
     pupil
@@ -90,6 +91,7 @@ class Description:
     microscope: dict[str, float] = field(default_factory=dict)
     leds: LEDTable | None = None
     leds_path: Path | None = None
+    leds_field: str = "illumination"
     lighting: dict[str, Any] = field(default_factory=dict)
     pupil: dict[str, Any] = field(default_factory=dict)
     exposures: NDArray[np.float64] | None = None
@@ -100,10 +102,10 @@ class Description:
     notes: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
 
-    def check(self, count: int, where: str = "illumination") -> None:
+    def check(self, count: int) -> None:
         """Raise unless there is one LED (and exposure, and weight) for each of ``count`` frames."""
         source = self.leds_path or self.frames.path
-        for name, values in ((where, self.leds), ("exposures", self.exposures), ("weights", self.weights)):
+        for name, values in ((self.leds_field, self.leds), ("exposures", self.exposures), ("weights", self.weights)):
             if values is not None and len(values) != count:
                 raise InvalidInputError(f"{source}: {name} has {len(values)} entries, the stack {count} frames")
 

@@ -143,7 +143,7 @@ def images_of(folder: Path, pattern: str | None = None) -> list[Path]:
     if len(kinds) > 1:
         raise InvalidInputError(
             f"{folder}: images of several kinds ({', '.join(sorted(kinds))}); say which are frames, for example "
-            f"pattern = '*{sorted(kinds)[0]}'"
+            f"pattern = '*{sorted(kinds)[0]}' (fouriscope import '{folder}/*{sorted(kinds)[0]}')"
         )
     return sorted(found, key=lambda path: natural_order(path.name))
 

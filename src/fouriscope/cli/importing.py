@@ -13,7 +13,7 @@ import tomli_w
 from rich.console import Console
 from rich.markup import escape
 
-from fouriscope.acquisition import Acquisition, Frames, survey_frames
+from fouriscope.acquisition import Acquisition, CorrectedFrames, Frames, survey_frames
 from fouriscope.acquisition.description import Description, Missing
 from fouriscope.acquisition.readers import describe
 from fouriscope.acquisition.suggestions import Suggestion, suggest
@@ -22,7 +22,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.run.assemble import build_illumination, build_optics
 from fouriscope.run.config import RunConfig, parse_config
 from fouriscope.run.files import write_text
-from fouriscope.run.measured import load_image
+from fouriscope.run.measured import corrections_of, load_image, open_stored
 
 Document = dict[str, dict[str, Any]]
 
@@ -35,10 +35,12 @@ def run_import(path: Path, out: Path, *, sets: Sequence[str], force: bool, conso
             raise InvalidInputError(f"{file} exists; choose another name with --out, or replace it with --force")
     if not out.parent.is_dir():
         raise InvalidInputError(f"{out}: there is no folder {out.parent}; make it first")
-    description = describe(path)
+    chosen: Document = {"frames": {}}
+    set_keys(chosen, sets)
+    description = describe(path, dataset=chosen["frames"].get("dataset"), axes=chosen["frames"].get("axes"))
     document = description.document(out.parent, leds_path.name)
-    new_leds = description.leds_file() == "new"
     set_keys(document, sets)
+    new_leds = description.leds_file() == "new" and document["illumination"].get("path") == leds_path.name
     missing = [lack for lack in description.missing() if not _is_set(document, lack.key)]
     frames = description.frames.open()
     survey = survey_frames(frames, dtype=getattr(getattr(frames, "frames", frames), "dtype", None))
@@ -74,6 +76,8 @@ def _suggestions(
         return suggest(survey)
     optics, light = build_optics(config), build_illumination(config.illumination, folder)
     Acquisition(optics, light, frames)  # raises unless there is one LED a frame
+    stored = open_stored(config.frames, folder)
+    CorrectedFrames(stored, corrections_of(config.frames, stored, folder, optics, light.directions()))
     exposures = None if config.frames.exposures is None else np.array(config.frames.exposures)
     offset = float(np.mean([load_image(path).mean() for path in dark])) if dark else None
     return suggest(survey, light.directions(), optics.na, exposures, offset)

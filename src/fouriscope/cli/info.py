@@ -16,7 +16,7 @@ from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_geometry
 from fouriscope.run.config import FramesSection
-from fouriscope.run.measured import open_stored
+from fouriscope.run.measured import corrections_of, open_stored, rejected_frames
 from fouriscope.run.memory import memory_available, memory_needed
 
 
@@ -34,6 +34,8 @@ def show_info(config_path: Path, *, every_frame: bool = False, sheet: Path | Non
             raise InvalidInputError("frames.path is missing: without frames there is nothing to show of them")
         return
     stored = open_stored(config.frames, config_path.parent)
+    corrections = corrections_of(config.frames, stored, config_path.parent, geometry.optics, geometry.na)
+    CorrectedFrames(stored, corrections)  # raises where dark, flat, exposures or background do not fit the frames
     counts: Frames = stored
     if config.frames.bit_shift or config.frames.amplitude:
         corrections = Corrections(bit_shift=config.frames.bit_shift, amplitude=config.frames.amplitude)
@@ -98,10 +100,10 @@ def _rejected(
     geometry: Geometry,
     exposures: np.ndarray[tuple[int], np.dtype[np.float64]] | None,
 ) -> dict[int, str]:
-    found = bad_frames(survey, geometry.na, geometry.optics.na, exposures)
-    if section.reject == "auto":
-        return found
-    return {index: found.get(index, "named in frames.reject") for index in section.reject}
+    """What [frames] leaves out; frames that are named there get the reason that they themselves give, if any."""
+    reasons = bad_frames(survey, geometry.na, geometry.optics.na, exposures)
+    named = rejected_frames(section, survey, geometry.na, geometry.optics, exposures, len(survey))
+    return {index: reasons.get(index, reason) for index, reason in named.items()}
 
 
 def _show_frames(survey: Survey, geometry: Geometry, rejected: dict[int, str], console: Console) -> None:

@@ -68,21 +68,9 @@ def measured(
 ) -> Measured:
     """Corrected frames, mask and weights. Frames are read only for what is to be found "auto"."""
     directions = illumination.directions()
+    corrected = CorrectedFrames(stored, corrections_of(section, stored, folder, optics, directions))
+    frames: Frames = corrected if section.is_corrected else stored
     exposures = None if section.exposures is None else np.array(section.exposures)
-    corrections = Corrections(
-        bit_shift=section.bit_shift,
-        amplitude=section.amplitude,
-        offset=section.offset,
-        dark=_mean_image(section.dark, folder, stored),
-        flat=_mean_image(section.flat, folder, stored),
-        exposures=exposures,
-        background=section.background,
-        dark_field=_dark_field(section, directions, optics, stored),
-        gain=section.gain,
-    )
-    frames: Frames = stored
-    if section.is_corrected:
-        frames = CorrectedFrames(stored, corrections)
     counts = stored
     if section.bit_shift or section.amplitude:
         counts = CorrectedFrames(stored, Corrections(bit_shift=section.bit_shift, amplitude=section.amplitude))
@@ -91,13 +79,30 @@ def measured(
         if "auto" in (section.saturation, section.reject)
         else None
     )
-    rejected = _rejected(section, survey, directions, optics, exposures, stored.shape[0])
+    rejected = rejected_frames(section, survey, directions, optics, exposures, stored.shape[0])
     weights = None if section.weights is None else np.array(section.weights, np.float64)
     if rejected:
         weights = np.ones(stored.shape[0]) if weights is None else weights
         if weights.shape == (stored.shape[0],):
             weights[list(rejected)] = 0
     return Measured(frames, weights, _mask(section, survey, counts, stored, folder), rejected)
+
+
+def corrections_of(
+    section: FramesSection, stored: Frames, folder: Path, optics: Optics, directions: NDArray[np.float64]
+) -> Corrections:
+    """What [frames] says is done to the frames, with its images loaded and cut to the region of interest."""
+    return Corrections(
+        bit_shift=section.bit_shift,
+        amplitude=section.amplitude,
+        offset=section.offset,
+        dark=_mean_image(section.dark, folder, stored),
+        flat=_mean_image(section.flat, folder, stored),
+        exposures=section.exposures,
+        background=section.background,
+        dark_field=_dark_field(section, directions, optics, stored),
+        gain=section.gain,
+    )
 
 
 def _dark_field(
@@ -108,7 +113,7 @@ def _dark_field(
     return ~optics.passes(np.hypot(directions[:, 0], directions[:, 1]))
 
 
-def _rejected(
+def rejected_frames(
     section: FramesSection,
     survey: Survey | None,
     directions: NDArray[np.float64],
@@ -116,6 +121,7 @@ def _rejected(
     exposures: NDArray[np.float64] | None,
     count: int,
 ) -> dict[int, str]:
+    """Frames that [frames] leaves out, with the reason; "auto" needs the survey."""
     if section.reject == "auto":
         assert survey is not None
         return bad_frames(survey, directions if len(directions) == count else None, optics.na, exposures)

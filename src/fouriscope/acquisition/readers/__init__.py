@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from fouriscope.acquisition.description import Description
+from fouriscope.acquisition.description import Description, FramesSource
+from fouriscope.acquisition.frames import kind_of
 from fouriscope.acquisition.readers import arrays, fpm_rs, imaged, images, matlab, micro_manager, ptylab
 from fouriscope.acquisition.readers.sidecar import with_sidecar
 from fouriscope.acquisition.stored import READ_ERRORS, first_line
@@ -37,8 +38,16 @@ UNDERSTOOD = (
 )
 
 
-def describe(path: str | Path) -> Description:
+def describe(path: str | Path, *, dataset: str | None = None, axes: str | None = None) -> Description:
     """What an acquisition is, from whatever is there: recognise the format, read its metadata, look for sidecars.
+
+    Parameters
+    ----------
+    path
+        A file, a folder, or the pattern of files in one, such as ``cells/led_*.tif``.
+    dataset, axes
+        The array with the frames and the order of its axes, in a file that does not show which it is; then only the
+        sidecars say more.
 
     Raises
     ------
@@ -46,14 +55,15 @@ def describe(path: str | Path) -> Description:
         If nothing is recognised, or if what is there contradicts itself; the error names file and field.
     """
     path = Path(path)
-    if not path.exists():
+    if not path.exists() and "*" not in path.name:
         raise InvalidInputError(f"{path}: no such file or folder")
     try:
+        if dataset is not None or axes is not None:
+            named = FramesSource(path, kind_of(path), dataset, axes)
+            return _completed(Description(f"{named.kind} stack", named), path.parent)
         for reader in READERS:
             if reader.recognises(path):
-                description = with_sidecar(reader.read(path), path if path.is_dir() else path.parent)
-                description.check(description.frames.open().shape[0])
-                return description
+                return _completed(reader.read(path), path if path.is_dir() else path.parent)
     except READ_ERRORS as error:
         if isinstance(error, InvalidInputError):
             raise
@@ -63,3 +73,9 @@ def describe(path: str | Path) -> Description:
         return describe(stacks[0])
     several = f"; it holds several: {', '.join(stack.name for stack in stacks[:5])}" if stacks else ""
     raise InvalidInputError(f"{path}: no acquisition was recognised{several}. Understood are {UNDERSTOOD}")
+
+
+def _completed(description: Description, folder: Path) -> Description:
+    description = with_sidecar(description, folder)
+    description.check(description.frames.open().shape[0])
+    return description

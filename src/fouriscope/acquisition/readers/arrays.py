@@ -30,7 +30,7 @@ def read(path: Path) -> Description:
         if len(found) != 1:
             raise InvalidInputError(
                 f"{path}: one stack of frames (a three-dimensional dataset) was expected, got "
-                f"{', '.join(found) or 'none'}; copy the one that holds the frames to a file of its own"
+                f"{', '.join(found) or 'none'}; name it: --set frames.dataset=…"
             )
         ((dataset, shape),) = found.items()
     elif kind == "zarr":
@@ -79,8 +79,8 @@ def _zarr_stack(path: Path) -> tuple[str | None, tuple[int, ...]]:
         return "0", arrays["0"]
     if len(arrays) != 1:
         raise InvalidInputError(
-            f"{path}: one stack of frames was expected, got {', '.join(arrays) or 'none'}; name the array itself, "
-            f"such as {path}/frames"
+            f"{path}: one stack of frames was expected, got {', '.join(arrays) or 'none'}; name it: "
+            "--set frames.dataset=…"
         )
     return next(iter(arrays.items()))
 
@@ -89,5 +89,5 @@ def stacks_in(folder: Path) -> list[Path]:
     """Files of a folder that could each be a whole acquisition."""
     if not folder.is_dir():
         return []
-    kinds = {*NAMES, "mat"}
+    kinds = {*NAMES, "mat", "tiff"}
     return sorted(path for path in folder.iterdir() if kind_of(path) in kinds and not path.name.startswith("."))

@@ -61,10 +61,15 @@ def read(path: Path) -> Description:
         ),
         microscope=microscope,
         leds=leds,
+        leds_field="k_vectors",
         exposures=_each(manifest, frames, "exposure_time") if switches.get("normalize_exposure") else None,
         weights=_each(manifest, frames, "weight"),
-        dark=(manifest.parent / measurements["dark_frame"],) if switches.get("subtract_dark") else (),
-        flat=manifest.parent / measurements["flat_field"] if switches.get("divide_flat_field") else None,
+        dark=(manifest.parent / str(required(manifest, measurements, "dark_frame")),)
+        if switches.get("subtract_dark")
+        else (),
+        flat=manifest.parent / str(required(manifest, measurements, "flat_field"))
+        if switches.get("divide_flat_field")
+        else None,
         mask=manifest.parent / mask if isinstance(mask, str) else None,
         notes=(*sign_note, *notes),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,12 +13,19 @@ from numpy.typing import NDArray
 from fouriscope.acquisition.description import Description, FramesSource
 from fouriscope.acquisition.images import IMAGES, TIFF, images_of
 from fouriscope.acquisition.readers.fields import numbers
+from fouriscope.errors import InvalidInputError
 
 _LENGTHS = {"m": 1.0, "mm": 1e-3, "µm": 1e-6, "μm": 1e-6, "um": 1e-6, "nm": 1e-9}
 
 
+# Files of a folder that are no frames, by a word in their names.
+_CORRECTIONS = {word: re.compile(rf"(?:^|[^a-z]){word}(?:[^a-z]|s|frame|field|$)") for word in ("dark", "flat")}
+
+
 def recognises(path: Path) -> bool:
-    """A TIFF, or a folder with more than one image."""
+    """A TIFF, a folder with more than one image, or a pattern such as ``folder/led_*.tif``."""
+    if "*" in path.name:
+        return path.parent.is_dir()
     if path.is_file():
         return path.suffix.lower() in TIFF
     return sum(child.suffix.lower() in IMAGES for child in path.iterdir() if not child.name.startswith(".")) > 1
@@ -25,17 +33,42 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path) -> Description:
     """Where the frames are; an OME-TIFF also says with which objective, pixel, wavelength and exposures."""
-    if path.is_dir():
-        files = images_of(path)
-        note = f"natural order: {files[0].name}, {files[1].name} … {files[-1].name}"
-        return Description(f"folder of {files[0].suffix.lower().lstrip('.')} images", FramesSource(path), notes=(note,))
+    if path.is_dir() or "*" in path.name:
+        return _folder(*((path, None) if path.is_dir() else (path.parent, path.name)))
     microscope, exposures, notes = read_ome(path)
+    pages = FramesSource(path, "tiff").open().shape[0]
+    if exposures is not None and len(exposures) != pages:
+        notes = (*notes, f"OME has exposures of {len(exposures)} planes, the file {pages} pages: they are left out")
+        exposures = None
     return Description(
         "OME-TIFF" if notes or microscope else "multi-page TIFF",
         FramesSource(path, "tiff"),
         microscope=microscope,
         exposures=exposures,
         notes=notes,
+    )
+
+
+def _folder(path: Path, pattern: str | None) -> Description:
+    images = images_of(path, pattern)
+    others = {word: [file for file in images if name.search(file.stem.lower())] for word, name in _CORRECTIONS.items()}
+    special = others["dark"] + others["flat"]
+    files = [file for file in images if file not in special]
+    if len(files) < 2:
+        raise InvalidInputError(
+            f"{path}: at least two frames were expected, got {len(files)} images that could be some"
+        )
+    notes = [f"natural order: {files[0].name}, {files[1].name} … {files[-1].name}"]
+    notes += [
+        f"{file.name} is taken for a {word} frame by its name" for word, found in others.items() for file in found
+    ]
+    names = tuple(str(file.relative_to(path)) for file in files) if special else None
+    return Description(
+        f"folder of {files[0].suffix.lower().lstrip('.')} images",
+        FramesSource(path, "folder", pattern=None if names else pattern, files=names),
+        dark=tuple(others["dark"]),
+        flat=others["flat"][0] if len(others["flat"]) == 1 else None,
+        notes=tuple(notes),
     )
 
 

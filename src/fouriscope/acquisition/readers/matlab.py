@@ -116,6 +116,7 @@ def _waller(file: MatFile) -> Description:
         FramesSource(path, "mat", "data"),
         microscope=numbers(path, fields),
         leds=LEDTable("na", leds),
+        leds_field=f"metadata.source_list.{name}",
         lighting=numbers(path, {"height": ("metadata.illumination.z_distance_mm", height, 1e-3)}),
         notes=tuple(notes),
     )
@@ -151,5 +152,6 @@ def _caltech(file: MatFile) -> Description:
         FramesSource(path, "mat", "I_low"),
         microscope=numbers(path, fields),
         leds=LEDTable("na", leds[:, ::-1]),
+        leds_field="na_calib" if file.value("na_calib") is not None else "freqXY_calib",
         assumed=assumed,
     )

@@ -47,6 +47,7 @@ def read(path: Path) -> Description:
         _source(path, metadata, [frame for _, frame in frames]),
         microscope={"magnification": 1.0, "camera_pixel": number(metadata, "PixelSizeUm", size) / 1e6} if size else {},
         leds=_leds(metadata, frames),
+        leds_field=f"LEDs of {metadata.name}",
         exposures=None if None in exposures else np.array(exposures, np.float64) / 1000,
         notes=notes,
     )

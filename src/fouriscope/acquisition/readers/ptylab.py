@@ -59,6 +59,7 @@ def read(path: Path) -> Description:
         FramesSource(path, "hdf5", "ptychogram"),
         microscope=numbers(path, fields),
         leds=LEDTable("positions", pairs(path, "encoder", encoder)),
+        leds_field="encoder",
         lighting=numbers(path, {"height": ("zled", content.get("zled"), 1.0)}),
         notes=tuple(notes),
     )
@@ -97,6 +98,9 @@ def write_ptylab(path: str | Path, acquisition: Acquisition) -> None:
     try:
         with h5py.File(temporary, "w") as file:
             _write(file, acquisition, positions, scalars)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files that only their owner may read
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

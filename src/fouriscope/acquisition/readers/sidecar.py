@@ -45,7 +45,7 @@ def with_sidecar(description: Description, folder: Path) -> Description:
     if (folder / LEDS).is_file():
         leds = read_led_table(folder / LEDS)
         kept = tuple(text for text in description.assumed if not text.startswith("LED"))
-        description = replace(description, leds=leds, leds_path=folder / LEDS, assumed=kept)
+        description = replace(description, leds=leds, leds_path=folder / LEDS, leds_field="illumination", assumed=kept)
     return description
 
 
