@@ -467,6 +467,22 @@ BROKEN: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda d: imaged(d, lambda info: info["captures"][2].update(filename="gone.npy")),
         r"info\.json: captures\[.*gone\.npy",
     ),
+    "captures of another kind": (
+        lambda d: imaged(d, lambda info: info["captures"].insert(2, "c7.npy")),
+        r"info\.json: captures\[2\] must be an object with named fields, got 'c7\.npy'",
+    ),
+    "exposure in words": (
+        lambda d: imaged(d, lambda info: info["captures"][2].update(exposure="long")),
+        r"info\.json: captures\[2\]\.exposure must be a positive number, got 'long'",
+    ),
+    "vectors as lists": (
+        lambda d: fpm_rs(d, configuration={"compiled_models": {"reconstruction_model": {"k_vectors": [[0, 1]]}}}),
+        r"configuration\.json: k_vectors\[0\] must be an object",
+    ),
+    "user data as text": (
+        lambda d: micro_manager(d, change=lambda m: m["FrameKey-5-0-0"].update(UserData="none")),
+        r"scan_metadata\.txt: FrameKey-5-0-0\.UserData must be an object",
+    ),
     "no frames": (lambda d: fpm_rs(d, measurements={"frames": []}), r"measurements\.json: frames must be a list"),
     "no vectors": (
         lambda d: fpm_rs(d, configuration={"compiled_models": None}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -19,10 +20,11 @@ from fouriscope.errors import InvalidInputError
 Region: TypeAlias = tuple[int, int, int, int]
 """(row, column, height, width) of the part of a frame that is wanted."""
 
-# What readers of files raise for one that is not, or no longer, what it should be; codecs raise RuntimeError.
+# What libraries raise for a file that is not, or no longer, what it should be: codecs RuntimeError, NumPy SyntaxError
+# and TokenError for a damaged header, scipy.io even NameError.
 READ_ERRORS = (
-    *(OSError, ValueError, TypeError, EOFError, RuntimeError, IndexError, KeyError, SyntaxError),
-    *(struct.error, zlib.error, zipfile.BadZipFile),
+    *(OSError, ValueError, TypeError, EOFError, RuntimeError, IndexError, KeyError, SyntaxError, OverflowError),
+    *(NameError, AttributeError, struct.error, zlib.error, zipfile.BadZipFile, tokenize.TokenError),
 )
 
 

@@ -67,6 +67,20 @@ def pairs(path: Path, field: str, values: Any) -> NDArray[np.float64]:
     return array
 
 
+def record(path: Path, field: str, value: Any) -> dict[str, Any]:
+    """A JSON object."""
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"{path}: {field} must be an object with named fields, got {_shown(value)}")
+    return value
+
+
+def records(path: Path, field: str, value: Any) -> list[dict[str, Any]]:
+    """A JSON list of at least one object."""
+    if not isinstance(value, list) or not value:
+        raise InvalidInputError(f"{path}: {field} must be a list of at least one object, got {_shown(value)}")
+    return [record(path, f"{field}[{place}]", item) for place, item in enumerate(value)]
+
+
 def required(path: Path, content: Mapping[str, Any], field: str) -> Any:
     """``content[field]`` of a file in which it must be."""
     if field not in content:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fouriscope.acquisition.description import Description, FramesSource
 from fouriscope.acquisition.led_table import LEDTable
-from fouriscope.acquisition.readers.fields import number, numbers, read_json, required
+from fouriscope.acquisition.readers.fields import number, numbers, read_json, record, records, required
 from fouriscope.errors import InvalidInputError
 
 FILE = "dataset.json"
@@ -29,11 +29,10 @@ def read(path: Path) -> Description:
     manifest = file.parent / str(required(file, content, "measurement_manifest"))
     settings = file.parent / str(required(file, content, "configuration"))
     measurements, configuration = read_json(manifest), read_json(settings)
-    frames = required(manifest, measurements, "frames")
-    if not isinstance(frames, list) or not frames:
-        raise InvalidInputError(f"{manifest}: frames must be a list of at least one frame")
-    experiment = required(settings, configuration, "reconstruction_experiment")
-    optics = required(settings, experiment, "optics")
+    frames = records(manifest, "frames", required(manifest, measurements, "frames"))
+    name = "reconstruction_experiment"
+    experiment = record(settings, name, required(settings, configuration, name))
+    optics = record(settings, f"{name}.optics", required(settings, experiment, "optics"))
     microscope = numbers(
         settings,
         {
@@ -44,7 +43,7 @@ def read(path: Path) -> Description:
             "medium_index": ("medium", optics.get("objective_medium_refractive_index"), 1.0),
         },
     )
-    switches = measurements.get("preprocessing") or {}
+    switches = record(manifest, "preprocessing", measurements.get("preprocessing") or {})
     notes = [
         f"{name} is listed, but its correction is switched off in preprocessing: not applied"
         for name, switch in (("dark_frame", "subtract_dark"), ("flat_field", "divide_flat_field"))
@@ -84,11 +83,14 @@ def _directions(
     fpm-rs computed from the positions of LEDs have the opposite sign of what it, PtyLab and we give an LED at +x; their
     object would come out conjugated.
     """
-    model = (configuration.get("compiled_models") or {}).get("reconstruction_model") or {}
-    geometry = (experiment.get("illumination") or {}).get("geometry") or {}
-    vectors = model.get("k_vectors") or geometry.get("k_vectors")
-    if not vectors:
+    models = record(file, "compiled_models", configuration.get("compiled_models") or {})
+    model = record(file, "compiled_models.reconstruction_model", models.get("reconstruction_model") or {})
+    light = record(file, "illumination", experiment.get("illumination") or {})
+    geometry = record(file, "illumination.geometry", light.get("geometry") or {})
+    found = model.get("k_vectors") or geometry.get("k_vectors")
+    if not found:
         raise InvalidInputError(f"{file}: compiled_models.reconstruction_model.k_vectors is missing")
+    vectors = records(file, "k_vectors", found)
     k = np.array(
         [
             [number(file, f"k_vectors[{n}].{axis}", vector.get(axis), positive=False) for axis in ("ky", "kx")]

@@ -9,7 +9,7 @@ import numpy as np
 
 from fouriscope.acquisition.description import Description, FramesSource
 from fouriscope.acquisition.led_table import LEDTable
-from fouriscope.acquisition.readers.fields import number, numbers, read_json, required
+from fouriscope.acquisition.readers.fields import number, numbers, read_json, records, required
 from fouriscope.errors import InvalidInputError
 
 FILE = "info.json"
@@ -26,9 +26,7 @@ def read(path: Path) -> Description:
     folder = path if path.is_dir() else path.parent
     file = folder / FILE
     content = read_json(file)
-    captures = required(file, content, "captures")
-    if not isinstance(captures, list) or not all(isinstance(capture, dict) for capture in captures):
-        raise InvalidInputError(f"{file}: captures must be a list of objects")
+    captures = records(file, "captures", required(file, content, "captures"))
     lit = [(n, capture) for n, capture in enumerate(captures) if capture.get("led_positions")]
     dark = [capture for capture in captures if not capture.get("led_positions")]
     if not lit:
@@ -51,14 +49,14 @@ def read(path: Path) -> Description:
         "magnification": ("magnification", content.get("magnification"), 1.0),
         "camera_pixel": ("sensor_pixel_size", content.get("sensor_pixel_size"), 1.0),
     }
-    times = [capture.get("exposure") for _, capture in lit]
+    times = [(f"captures[{n}].exposure", capture["exposure"]) for n, capture in lit if "exposure" in capture]
     return Description(
         "imaged bundle",
         FramesSource(folder, "folder", files=tuple(_name(file, folder, n, capture) for n, capture in lit)),
         microscope={"wavelength": wavelengths.pop()} | numbers(file, fields),
         leds=leds,
         lighting=lighting,
-        exposures=None if None in times else np.array(times, np.float64),
+        exposures=np.array([number(file, *time) for time in times]) if len(times) == len(lit) else None,
         dark=tuple(folder / _name(file, folder, -1, capture) for capture in dark),
         notes=(f"{len(dark)} dark frames, of which the mean is subtracted",) if dark else (),
     )
@@ -66,7 +64,7 @@ def read(path: Path) -> Description:
 
 def _position(file: Path, n: int, capture: dict[str, Any]) -> tuple[float, float, float]:
     """(y, x, z) of the only LED of a capture."""
-    leds = capture["led_positions"]
+    leds = records(file, f"captures[{n}].led_positions", capture["led_positions"])
     if len(leds) != 1:
         raise InvalidInputError(f"{file}: captures[{n}].led_positions has {len(leds)} LEDs; one a frame is understood")
     y, x, z = (number(file, f"captures[{n}].led_positions.{axis}", leds[0].get(axis), positive=False) for axis in "yxz")

@@ -10,7 +10,7 @@ import numpy as np
 from fouriscope.acquisition.description import Description, FramesSource
 from fouriscope.acquisition.images import TIFF
 from fouriscope.acquisition.led_table import LEDTable
-from fouriscope.acquisition.readers.fields import number, read_json
+from fouriscope.acquisition.readers.fields import number, read_json, record
 from fouriscope.acquisition.stored import natural_order
 from fouriscope.errors import InvalidInputError
 
@@ -38,8 +38,8 @@ def read(path: Path) -> Description:
     keys = sorted((key for key in content if key.startswith("FrameKey")), key=natural_order)
     if not keys:
         raise InvalidInputError(f"{metadata}: FrameKey entries are missing; it holds {', '.join(content) or 'nothing'}")
-    frames = [(key, content[key]) for key in keys]
-    exposures = [frame.get("Exposure-ms") for _, frame in frames]
+    frames = [(key, record(metadata, key, content[key])) for key in keys]
+    times = [(f"{key}.Exposure-ms", frame["Exposure-ms"]) for key, frame in frames if "Exposure-ms" in frame]
     size = frames[0][1].get("PixelSizeUm") or 0
     notes = ("PixelSizeUm is the pixel at the sample: written as camera_pixel with magnification 1",) if size else ()
     return Description(
@@ -48,13 +48,14 @@ def read(path: Path) -> Description:
         microscope={"magnification": 1.0, "camera_pixel": number(metadata, "PixelSizeUm", size) / 1e6} if size else {},
         leds=_leds(metadata, frames),
         leds_field=f"LEDs of {metadata.name}",
-        exposures=None if None in exposures else np.array(exposures, np.float64) / 1000,
+        exposures=np.array([number(metadata, *t) for t in times]) / 1000 if len(times) == len(frames) else None,
         notes=notes,
     )
 
 
 def _leds(metadata: Path, frames: list[tuple[str, Any]]) -> LEDTable | None:
-    if not any("LEDCoordX" in frame.get("UserData", {}) for _, frame in frames):
+    data = [record(metadata, f"{key}.UserData", frame.get("UserData", {})) for key, frame in frames]
+    if not any("LEDCoordX" in places for places in data):
         return None
     return LEDTable("grid", np.array([_steps(metadata, key, frame, frames[0][1]) for key, frame in frames]))
 

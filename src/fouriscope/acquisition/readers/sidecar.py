@@ -31,7 +31,7 @@ import numpy as np
 
 from fouriscope.acquisition.description import Description
 from fouriscope.acquisition.led_table import read_led_table
-from fouriscope.acquisition.readers.fields import number, numbers, read_json
+from fouriscope.acquisition.readers.fields import number, numbers, read_json, record
 from fouriscope.errors import InvalidInputError
 
 METADATA = "metadata.json"
@@ -79,8 +79,7 @@ def _with_metadata(description: Description, path: Path) -> Description:
         lighting.pop("pitch", None)
     slide = content.get("glass_slide")
     if slide is not None:
-        if not isinstance(slide, dict):
-            raise InvalidInputError(f"{path}: glass_slide must hold thickness_m and index, got {slide!r}")
+        slide = record(path, "glass_slide", slide)
         lighting["slide_thickness"] = number(path, "glass_slide.thickness_m", slide.get("thickness_m"))
         lighting["slide_index"] = number(path, "glass_slide.index", slide.get("index"))
     pupil: dict[str, Any] = dict(description.pupil)
@@ -88,7 +87,8 @@ def _with_metadata(description: Description, path: Path) -> Description:
         pupil["defocus"] = number(path, "defocus_m", content["defocus_m"], positive=False)
     exposures = description.exposures
     if "exposure_s" in content:
-        exposures = np.atleast_1d(np.asarray(content["exposure_s"], np.float64))
+        times = content["exposure_s"] if isinstance(content["exposure_s"], list) else [content["exposure_s"]]
+        exposures = np.array([number(path, f"exposure_s[{n}]", time) for n, time in enumerate(times)])
     frames = description.frames
     if str(content.get("stored", "")).lower().startswith("amplitude"):
         frames = replace(frames, amplitude=True)
