@@ -13,6 +13,8 @@ PROGRAM = """
 import hashlib
 import numpy as np
 import fouriscope as fs
+from fouriscope.fidelity import AllLEDs
+from fouriscope.solvers import EPRY
 
 optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
 model = fs.ForwardModel(optics, fs.LEDArray.square(7, pitch=4e-3, height=70e-3), (24, 20))
@@ -22,6 +24,9 @@ frames = rng.random((49, 24, 20)).astype(np.float32)
 for loss in ("intensity", "amplitude", "poisson"):
     value, gradient = fs.DataFidelity(model, frames, loss=loss).gradient(x)
     print(loss, value, hashlib.sha256(gradient.tobytes()).hexdigest())
+solver = EPRY(fs.DataFidelity(model, frames), AllLEDs(np.arange(49)), pupil_step=1.0, start=x)
+misfit = solver.step().misfit
+print("epry", misfit, *(hashlib.sha256(array.tobytes()).hexdigest() for array in solver.state().arrays.values()))
 for prior in (fs.TV(), fs.BM3D()):
     print(prior.name, hashlib.sha256(prior.denoise(x, 0.3).tobytes()).hexdigest())
 """
@@ -38,5 +43,5 @@ def test_compiled_and_cached_code_agree(tmp_path: Path) -> None:
         return done.stdout
 
     compiled = run()
-    assert compiled.count("\n") == 5
+    assert compiled.count("\n") == 6
     assert run() == compiled

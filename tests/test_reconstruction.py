@@ -67,6 +67,24 @@ def test_priors_of_every_kind(data: fs.Acquisition, truth: NDArray[Any], prior: 
     assert result.snr(truth).aligned > 4
 
 
+@pytest.mark.parametrize(
+    ("options", "gradients"),
+    [
+        ({"method": "pnp", "steps_per_denoising": 3}, 3),
+        ({"method": "admm", "data_steps": 4}, 4),
+        ({"method": "red", "denoiser_weight": 0.5}, 1),
+    ],
+    ids=str,
+)
+def test_every_method_reconstructs_and_is_recorded(
+    data: fs.Acquisition, truth: NDArray[Any], options: dict[str, Any], gradients: int
+) -> None:
+    result = fs.reconstruct(data, batch=20, iterations=40, **options)
+    assert result.snr(truth).aligned > 10
+    assert result.history.last.frames_seen == 40 * 20 * gradients
+    assert {key: result.config["solver"][key] for key in options} == options
+
+
 def test_any_denoiser_will_do(data: fs.Acquisition, truth: NDArray[Any]) -> None:
     seen: list[float] = []
 
@@ -232,6 +250,11 @@ def test_double_precision_agrees_with_single(data: fs.Acquisition) -> None:
         ({"loss": "huber"}, "loss must be one of intensity, amplitude, poisson, got 'huber'"),
         ({"sampler": "lazy"}, "solver.sampler: Input should be"),
         ({"step": -1.0}, "solver.step: Input should be greater than 0"),
+        ({"method": "fista"}, "solver.method: Input should be 'pnp', 'admm' or 'red', got 'fista'"),
+        ({"steps_per_denoising": 0}, "solver.steps_per_denoising: Input should be greater than or equal to 1, got 0"),
+        ({"steps_per_denoising": "often"}, "solver.steps_per_denoising: Input should be"),
+        ({"data_steps": 1.5}, "solver.data_steps: Input should be a valid integer"),
+        ({"denoiser_weight": -1.0}, "solver.denoiser_weight: Input should be greater than 0, got -1.0"),
         ({"iterations": None}, "would never stop"),
         ({"iterations": 0}, "stop.iterations"),
         ({"residual": 1.5}, "must be below 1"),

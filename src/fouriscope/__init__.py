@@ -36,17 +36,25 @@ _HOME = {
     "TorchDenoiser": "priors",
     "DeepinvDenoiser": "priors",
     "PnP": "solvers",
+    "ADMM": "solvers",
+    "EPRY": "solvers",
+    "RED": "solvers",
     "Result": "run",
     "RunFolder": "run",
     "reconstruct": "reconstruction",
+    "Tuning": "tuning",
+    "tune": "tuning",
     "metrics": "",
     "plots": "",
 }
 
 __all__ = [
+    "ADMM",
     "BM3D",
+    "EPRY",
     "L1",
     "NLM",
+    "RED",
     "TV",
     "Acquisition",
     "Box",
@@ -66,6 +74,7 @@ __all__ = [
     "Result",
     "RunFolder",
     "TorchDenoiser",
+    "Tuning",
     "Wavelet",
     "__version__",
     "check_adjoint",
@@ -75,6 +84,7 @@ __all__ = [
     "plots",
     "reconstruct",
     "simulate",
+    "tune",
 ]
 
 
@@ -103,4 +113,5 @@ if TYPE_CHECKING:
     from fouriscope.reconstruction import reconstruct
     from fouriscope.run import Result, RunFolder
     from fouriscope.simulation import Camera, simulate
-    from fouriscope.solvers import PnP
+    from fouriscope.solvers import ADMM, EPRY, RED, PnP
+    from fouriscope.tuning import Tuning, tune

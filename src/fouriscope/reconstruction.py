@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import Loss, PoissonLoss, as_loss
-from fouriscope.priors import PriorLike
+from fouriscope.priors import Prior, PriorLike
 from fouriscope.run import ReconstructionConfig, Result
 from fouriscope.run.assemble import build_prior, build_solver, build_stop
 from fouriscope.run.config import explain
@@ -23,6 +23,7 @@ from fouriscope.solvers import Callback
 def reconstruct(
     data: Acquisition,
     *,
+    method: Literal["pnp", "admm", "red", "epry"] = "pnp",
     prior: PriorLike = "tv",
     prior_absorption: PriorLike = None,
     batch: int | None = 60,
@@ -36,6 +37,13 @@ def reconstruct(
     margin: int = 0,
     step: float | Literal["auto"] = "auto",
     acceleration: bool = True,
+    steps_per_denoising: int | Literal["auto"] = 1,
+    data_steps: int = 5,
+    denoiser_weight: float = 0.25,
+    epry_order: Literal["na", "random", "sampler"] = "na",
+    epry_step: float = 1.0,
+    epry_pupil_step: float = 0.0,
+    epry_decay: float = 0.0,
     start: Literal["flat", "linear"] | NDArray[Any] = "flat",
     precision: Literal["single", "double"] = "single",
     seed: int = 0,
@@ -49,6 +57,8 @@ def reconstruct(
     ----------
     data
         What was measured.
+    method
+        "pnp" (ISTA, FISTA, SGD: :class:`fouriscope.solvers.PnP`), "admm", "red", or "epry" (which needs prior=None).
     prior
         What is known about the image: ``None``, a name ("tv", "l1", "box"), a prior such as ``fs.TV(strength=1e-6)``,
         or any denoiser ``f(image, sigma)``.
@@ -65,6 +75,12 @@ def reconstruct(
         See :class:`fouriscope.ForwardModel`.
     step, acceleration, start, seed
         See :class:`fouriscope.solvers.PnP`.
+    steps_per_denoising, data_steps, denoiser_weight
+        Of "pnp", "admm" and "red", one each; see :class:`fouriscope.solvers.PnP`, :class:`~fouriscope.solvers.ADMM`
+        and :class:`~fouriscope.solvers.RED`. An iteration of "pnp" takes ``steps_per_denoising`` minibatches, so a
+        prior that costs more than a gradient (BM3D) is faster with some six, and needs fewer ``iterations``.
+    epry_order, epry_step, epry_pupil_step, epry_decay
+        See :class:`fouriscope.solvers.EPRY`: order, α, β and decay.
     callbacks
         Called as ``f(solver, record)`` after every iteration; return True to stop.
 
@@ -85,27 +101,33 @@ def reconstruct(
     chosen_absorption = None
     if prior_absorption is not None:
         chosen_absorption = build_prior(prior_absorption, where="prior_absorption")
-    chosen_loss = as_loss(loss)
-    document: dict[str, Any] = {
-        "object": {"model": object, "shape": object_shape, "margin": margin, "precision": precision},
-        "solver": {
-            "loss": chosen_loss.name,
-            **({"poisson_background": chosen_loss.background} if isinstance(chosen_loss, PoissonLoss) else {}),
-            "sampler": sampler if batch is not None else "all",
-            "batch": len(data) if batch is None else batch,
-            "step": step,
-            "acceleration": acceleration,
-            "start": "array" if isinstance(start, np.ndarray) else start,
-            "seed": seed,
-        },
-        "stop": {"iterations": iterations, "seconds": seconds, "residual": residual},
-        "prior": chosen.spec(),
-        "prior_absorption": None if chosen_absorption is None else chosen_absorption.spec(),
-    }
-    try:
-        config = ReconstructionConfig.model_validate(document)
-    except ValidationError as error:
-        raise InvalidInputError(explain(error, ReconstructionConfig, document)) from error
+    config = configure(
+        data,
+        method=method,
+        prior=chosen,
+        prior_absorption=chosen_absorption,
+        batch=batch,
+        iterations=iterations,
+        seconds=seconds,
+        residual=residual,
+        sampler=sampler,
+        loss=loss,
+        object=object,
+        object_shape=object_shape,
+        margin=margin,
+        step=step,
+        acceleration=acceleration,
+        steps_per_denoising=steps_per_denoising,
+        data_steps=data_steps,
+        denoiser_weight=denoiser_weight,
+        epry_order=epry_order,
+        epry_step=epry_step,
+        epry_pupil_step=epry_pupil_step,
+        epry_decay=epry_decay,
+        start="array" if isinstance(start, np.ndarray) else start,
+        precision=precision,
+        seed=seed,
+    )
     solver = build_solver(
         data,
         config,
@@ -122,3 +144,41 @@ def reconstruct(
         config.model_dump(mode="json", exclude_none=True),
         provenance(data),
     )
+
+
+def configure(
+    data: Acquisition,
+    *,
+    prior: Prior,
+    prior_absorption: Prior | None = None,
+    batch: int | None = 60,
+    iterations: int | None = 300,
+    seconds: float | None = None,
+    residual: float | None = None,
+    sampler: str = "stratified",
+    loss: str | Loss = "intensity",
+    object: str = "phase",
+    object_shape: tuple[int, int] | str = "auto",
+    margin: int = 0,
+    precision: str = "single",
+    **solver: Any,
+) -> ReconstructionConfig:
+    """The arguments of :func:`reconstruct` as the configuration that a file would hold, checked."""
+    chosen_loss = as_loss(loss)
+    document: dict[str, Any] = {
+        "object": {"model": object, "shape": object_shape, "margin": margin, "precision": precision},
+        "solver": {
+            **solver,
+            "loss": chosen_loss.name,
+            **({"poisson_background": chosen_loss.background} if isinstance(chosen_loss, PoissonLoss) else {}),
+            "sampler": sampler if batch is not None else "all",
+            "batch": len(data) if batch is None else batch,
+        },
+        "stop": {"iterations": iterations, "seconds": seconds, "residual": residual},
+        "prior": prior.spec(),
+        "prior_absorption": None if prior_absorption is None else prior_absorption.spec(),
+    }
+    try:
+        return ReconstructionConfig.model_validate(document)
+    except ValidationError as error:
+        raise InvalidInputError(explain(error, ReconstructionConfig, document)) from error

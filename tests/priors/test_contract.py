@@ -247,6 +247,39 @@ def test_natural_strength_is_positive_and_scales_inversely(prior: Prior) -> None
         assert prior.natural_strength(10 * image + 3) == value
 
 
+def test_sigma_after_one_step_is_sigma_and_grows_with_the_steps(prior: Prior) -> None:
+    assert prior.sigma_after(1, 0.37) == 0.37
+    assert prior.sigma_after(5, 0.0) == 0.0
+    # The weight σ² of a proximal operator adds up; a denoiser is a threshold in proportion to σ.
+    expected = math.sqrt(3) if prior.has_objective else 3.0
+    assert prior.sigma_after(3, 0.37) == pytest.approx(expected * 0.37, rel=1e-15)
+
+
+@pytest.mark.parametrize("steps", [2, 5])
+def test_one_soft_threshold_does_what_several_did(steps: int) -> None:
+    """prox_{mw} = prox_w ∘ … ∘ prox_w, exactly, for the ℓ1 norm."""
+    prior, image = L1(), picture()
+    several = image
+    for _ in range(steps):
+        several = prior.denoise(several, 0.4)
+    np.testing.assert_allclose(prior.denoise(image, prior.sigma_after(steps, 0.4)), several, rtol=0, atol=1e-14)
+    assert np.any(several)
+    assert np.abs(prior.denoise(image, 0.4) - several).max() > 0.1
+
+
+@pytest.mark.parametrize("isotropic", [False, True])
+def test_one_weak_tv_does_what_two_did_to_first_order(isotropic: bool) -> None:
+    """The two differ by less, the weaker they are: by o(w) of a change of order w."""
+    prior, image = TV(isotropic=isotropic, accuracy=1e-6, max_iterations=20_000), picture((6, 7))
+    missed = []
+    for sigma in (0.5, 0.05):
+        twice = prior.denoise(prior.denoise(image, sigma), sigma)
+        once = prior.denoise(image, prior.sigma_after(2, sigma))
+        missed.append(np.linalg.norm(once - twice) / np.linalg.norm(twice - image))
+    assert missed[0] < 0.05
+    assert missed[1] < 0.2 * missed[0]
+
+
 class TestProximalOperator:
     """For priors with an objective r: denoise_σ is the minimiser of ½‖x − z‖² + σ² r(x)."""
 

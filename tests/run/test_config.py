@@ -22,6 +22,7 @@ from fouriscope.run.assemble import (
 )
 from fouriscope.run.config import ReconstructionConfig, StopSection, parse_config
 from fouriscope.run.execute import resolved
+from fouriscope.solvers import ADMM, RED, Descent, PnP
 from tests.run.problems import config, document, write_acquisition
 
 ILLUMINATIONS: dict[str, tuple[dict[str, Any], int]] = {
@@ -77,6 +78,7 @@ def test_defaults_are_those_of_the_paper() -> None:
     assert (plain.solver.batch, plain.solver.loss, plain.solver.sampler) == (60, "intensity", "stratified")
     assert plain.solver.acceleration
     assert plain.solver.step == "auto"
+    assert (plain.solver.method, plain.solver.steps_per_denoising) == ("pnp", 1)
     assert plain.object.model == "phase"
     assert plain.object.shape == "auto"
     assert plain.prior["name"] == "tv"
@@ -102,6 +104,20 @@ def test_defaults_are_those_of_the_paper() -> None:
         ({"solver": {"step": "fast"}}, "solver.step: Input should be a valid number"),
         ({"solver": {"loss": "huber"}}, "solver.loss: Input should be 'intensity', 'amplitude' or 'poisson'"),
         ({"solver": {"batch": 0}}, "solver.batch: Input should be greater than or equal to 1, got 0"),
+        ({"solver": {"method": "fista"}}, "solver.method: Input should be 'pnp', 'admm' or 'red', got 'fista'"),
+        (
+            {"solver": {"steps_per_denoising": 0}},
+            "solver.steps_per_denoising: Input should be greater than or equal to 1",
+        ),
+        ({"solver": {"steps_per_denoising": "many"}}, "solver.steps_per_denoising: Input should be a valid integer"),
+        ({"solver": {"data_steps": 0}}, "solver.data_steps: Input should be greater than or equal to 1, got 0"),
+        ({"solver": {"data_steps": "auto"}}, "solver.data_steps: Input should be a valid integer"),
+        ({"solver": {"denoiser_weight": 0.0}}, "solver.denoiser_weight: Input should be greater than 0, got 0.0"),
+        ({"solver": {"denoiser_weight": float("inf")}}, "solver.denoiser_weight: Input should be a finite number"),
+        (
+            {"solver": {"denoising_weight": 1.0}},
+            "unknown key 'solver.denoising_weight'; did you mean 'denoiser_weight'?",
+        ),
         ({"solver": {"seed": 1.5}}, "solver.seed: Input should be a valid integer"),
         ({"object": {"shape": [8, 8, 8]}}, "object.shape: Tuple should have at most 2 items"),
         ({"object": {"margin": -1}}, "object.margin: Input should be greater than or equal to 0"),
@@ -168,6 +184,35 @@ def test_the_resolved_configuration_says_the_same(name: str, tmp_path: Path) -> 
     assert as_prior(again.prior).spec() == as_prior(first.prior).spec()
     assert again.prior_absorption == as_prior(first.prior_absorption).spec(), "with its defaults"
     assert resolved(again, Path("/elsewhere")) == resolved(first, tmp_path), "resolving twice changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("section", "kind", "attribute"),
+    [
+        ({}, PnP, ("steps_per_denoising", 1)),
+        ({"method": "pnp", "steps_per_denoising": 4}, PnP, ("steps_per_denoising", 4)),
+        ({"method": "pnp", "steps_per_denoising": "auto"}, PnP, ("steps_per_denoising", 1)),
+        ({"method": "admm"}, ADMM, ("data_steps", 5)),
+        ({"method": "admm", "data_steps": 2}, ADMM, ("data_steps", 2)),
+        ({"method": "red"}, RED, ("denoiser_weight", 0.25)),
+        ({"method": "red", "denoiser_weight": 2, "acceleration": False}, RED, ("denoiser_weight", 2.0)),
+    ],
+    ids=str,
+)
+def test_a_method_and_its_parameters_reach_the_solver_and_the_record(
+    tmp_path: Path, section: dict[str, Any], kind: type[Descent], attribute: tuple[str, float]
+) -> None:
+    path = write_acquisition(tmp_path, solver=section)
+    read = load_config(path)
+    solver = build_solver(build_acquisition(read, tmp_path), read)
+    assert type(solver) is kind
+    name, value = attribute
+    assert getattr(solver, name) == value
+    assert vars(solver)["acceleration"] is section.get("acceleration", True)
+    recorded = resolved(read, tmp_path)["solver"]
+    assert recorded["method"] == section.get("method", "pnp")
+    assert recorded[name] == section.get(name, value)
+    assert parse_config(resolved(read, tmp_path), where="test").solver == read.solver
 
 
 def test_the_resolved_configuration_holds_the_defaults(tmp_path: Path) -> None:

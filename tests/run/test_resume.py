@@ -79,10 +79,15 @@ def test_a_stopped_run_goes_on(configuration: Path, uninterrupted: Result, tmp_p
         {"sampler": "epochs", "acceleration": False},
         {"sampler": "uniform", "start": "linear", "loss": "amplitude"},
         {"sampler": "stratified", "loss": "poisson", "step": 1.0},
+        {"sampler": "epochs", "steps_per_denoising": 3},
+        {"method": "admm", "sampler": "all", "data_steps": 2},
+        {"method": "admm"},
+        {"method": "red", "sampler": "all"},
+        {"method": "red", "denoiser_weight": 1.0},
     ],
     ids=str,
 )
-def test_every_sampler_goes_on(tmp_path: Path, solver: dict[str, Any]) -> None:
+def test_every_method_and_sampler_goes_on(tmp_path: Path, solver: dict[str, Any]) -> None:
     configuration = write_acquisition(
         tmp_path, solver=solver, stop={"iterations": 16}, object={"model": "complex"}, prior={"name": "tv"}
     )
@@ -93,6 +98,17 @@ def test_every_sampler_goes_on(tmp_path: Path, solver: dict[str, Any]) -> None:
     result = resume_run(tmp_path / "parts")
     assert_equal_runs(result, whole, tmp_path / "parts")
     np.testing.assert_array_equal(result.absorption, whole.absorption)
+
+
+def test_a_checkpoint_of_another_method_is_refused(tmp_path: Path) -> None:
+    for method in ("pnp", "admm"):
+        configuration = write_acquisition(tmp_path / method, solver={"method": method}, stop={"iterations": 4})
+        run(configuration, tmp_path / method / "run", stop_at(2))
+    foreign = RunFolder.open(tmp_path / "admm" / "run").read_checkpoint()
+    assert foreign is not None
+    RunFolder.open(tmp_path / "pnp" / "run").write_checkpoint(*foreign)
+    with pytest.raises(RunFolderError, match="delete it to start this run from the beginning"):
+        resume_run(tmp_path / "pnp" / "run")
 
 
 def test_a_finished_run_goes_on_with_a_new_total(configuration: Path, uninterrupted: Result, tmp_path: Path) -> None:

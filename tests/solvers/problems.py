@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,34 @@ from fouriscope.fidelity import DataFidelity, make_sampler
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
 from fouriscope.priors import NoPrior, Prior
-from fouriscope.solvers import PnP
+from fouriscope.solvers import ADMM, RED, Descent, PnP
+from fouriscope.solvers.step_size import curvature
 from tests.conftest import LEDS, OPTICS
 
-# name → (sampler, acceleration)
+
+@dataclass(frozen=True)
+class Method:
+    """A solver, what it sees, and how many minibatches an iteration of it takes."""
+
+    solver: type[Descent]
+    sampler: str
+    options: dict[str, Any] = field(default_factory=dict)
+    gradients: int = 1
+
+
+# A new method is added here and inherits the contract of test_contract.py.
 METHODS = {
-    "ISTA, all": ("all", False),
-    "FISTA, all": ("all", True),
-    "FISTA, fixed subset": ("fixed", True),
-    "SGD, stratified": ("stratified", True),
-    "SGD, epochs": ("epochs", True),
-    "SGD, uniform": ("uniform", False),
+    "ISTA, all": Method(PnP, "all", {"acceleration": False}),
+    "FISTA, all": Method(PnP, "all"),
+    "FISTA, fixed subset": Method(PnP, "fixed"),
+    "SGD, stratified": Method(PnP, "stratified"),
+    "SGD, epochs": Method(PnP, "epochs"),
+    "SGD, uniform": Method(PnP, "uniform", {"acceleration": False}),
+    "SGD, three steps a denoising": Method(PnP, "stratified", {"steps_per_denoising": 3}, gradients=3),
+    "ADMM, all": Method(ADMM, "all", {"data_steps": 5}, gradients=5),
+    "ADMM, stratified": Method(ADMM, "stratified", {"data_steps": 3}, gradients=3),
+    "RED, all": Method(RED, "all"),
+    "RED, stratified": Method(RED, "stratified"),
 }
 
 
@@ -70,15 +88,24 @@ def make_solver(
     batch: int = 12,
     seed: int = 0,
     **options: Any,
-) -> PnP:
-    """A solver by the name of its method, without a prior unless one is given."""
-    name, acceleration = METHODS[method]
+) -> Descent:
+    """A solver by the name of its method, without a prior unless one is given; ``options`` go before the method's."""
+    chosen = METHODS[method]
     sampler = make_sampler(
-        name,
+        chosen.sampler,
         population=np.arange(len(fidelity)),
         batch=batch,
         bright_field=fidelity.model.geometry.bright_field,
         rng=np.random.default_rng((seed, 1)),
     )
-    chosen = prior if prior is not None else NoPrior()
-    return PnP(fidelity, sampler, [chosen], acceleration=acceleration, seed=seed, **options)
+    priors = [prior if prior is not None else NoPrior()]
+    return chosen.solver(fidelity, sampler, priors, **{**chosen.options, "seed": seed, **options})
+
+
+def zeros(fidelity: DataFidelity) -> NDArray[Any]:
+    return np.zeros(fidelity.model.x_shape, fidelity.model.dtype)
+
+
+def largest_curvature(fidelity: DataFidelity) -> float:
+    """L of the data fidelity over all LEDs, at a flat object."""
+    return curvature(fidelity, zeros(fidelity), None, np.random.default_rng(0), iterations=30)

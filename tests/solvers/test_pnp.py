@@ -1,4 +1,4 @@
-"""What every method and sampler promises, and each method against something known independently of it."""
+"""PnP-ISTA, FISTA and SGD against something known independently of them; the contract is in test_contract.py."""
 
 from __future__ import annotations
 
@@ -17,124 +17,22 @@ from fouriscope.priors import L1, TV, Box, NoPrior, Prior, as_prior
 from fouriscope.priors.from_callable import CallablePrior
 from fouriscope.solvers import History, Iterations, PnP, Record, Solver
 from fouriscope.solvers.safeguard import Safeguard
-from fouriscope.solvers.step_size import curvature
 from tests.conftest import LEDS, OPTICS
-from tests.solvers.problems import METHODS, dense_hessian, make_solver, noisy, phase_problem, shapes, tiny_problem
-
-RANDOM = [name for name, (sampler, _) in METHODS.items() if sampler not in ("all", "fixed")]
+from tests.solvers.problems import (
+    dense_hessian,
+    largest_curvature,
+    make_solver,
+    noisy,
+    phase_problem,
+    shapes,
+    tiny_problem,
+    zeros,
+)
 
 
 @pytest.fixture(scope="module")
 def fidelity() -> DataFidelity:
     return phase_problem()
-
-
-def zeros(fidelity: DataFidelity) -> NDArray[Any]:
-    return np.zeros(fidelity.model.x_shape, fidelity.model.dtype)
-
-
-def largest_curvature(fidelity: DataFidelity) -> float:
-    return curvature(fidelity, zeros(fidelity), None, np.random.default_rng(0), iterations=30)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The contract
-
-
-@pytest.mark.parametrize("method", METHODS)
-class TestContract:
-    def test_misfit_falls(self, fidelity: DataFidelity, method: str) -> None:
-        solver = make_solver(fidelity, method)
-        history = solver.solve(Iterations(40))
-        seen = solver.sampler.population
-        assert fidelity.value(solver.x, seen) < 0.25 * fidelity.value(zeros(fidelity), seen)
-        assert np.all(np.isfinite(history["misfit"]))
-        assert len(history) == 40
-
-    def test_same_seed_same_result_to_the_last_bit(self, fidelity: DataFidelity, method: str) -> None:
-        first, second = (make_solver(fidelity, method, TV(), seed=3) for _ in range(2))
-        first.solve(Iterations(15))
-        second.solve(Iterations(15))
-        np.testing.assert_array_equal(first.x, second.x)
-        np.testing.assert_array_equal(first.history["misfit"], second.history["misfit"])
-
-    def test_a_prior_used_before_gives_the_same_result(self, fidelity: DataFidelity, method: str) -> None:
-        prior = TV(2e-5)
-        first = make_solver(fidelity, method, prior)
-        first.solve(Iterations(8))
-        second = make_solver(fidelity, method, prior)
-        second.solve(Iterations(8))
-        np.testing.assert_array_equal(first.x, second.x)
-
-    def test_state_continues_to_the_last_bit(self, fidelity: DataFidelity, method: str) -> None:
-        straight = make_solver(fidelity, method, TV(), seed=1)
-        straight.solve(Iterations(27))
-        state, records = straight.state(), list(straight.history)
-        assert any(name.startswith("prior0.") for name in state.arrays), "the warm dual of TV must be part of the state"
-        straight.solve(Iterations(36))
-        resumed = make_solver(fidelity, method, TV(), seed=99)
-        resumed.load_state(state)
-        resumed.history = History(records)
-        resumed.solve(Iterations(36))
-        np.testing.assert_array_equal(resumed.x, straight.x)
-        for column in ("misfit", "residual", "step", "strength", "frames_seen"):
-            np.testing.assert_array_equal(resumed.history[column], straight.history[column])
-
-    def test_inputs_are_not_modified(self, fidelity: DataFidelity, method: str) -> None:
-        frames = np.array([fidelity.frames.frame(led) for led in range(len(fidelity))])
-        start = shapes(fidelity.model.object_shape, 0.1)
-        before = start.copy()
-        solver = make_solver(fidelity, method, TV(2e-5), start=start, truth=start)
-        solver.solve(Iterations(5))
-        np.testing.assert_array_equal(start, before)
-        np.testing.assert_array_equal([fidelity.frames.frame(led) for led in range(len(fidelity))], frames)
-        assert not np.shares_memory(solver.x, start)
-
-    def test_frames_are_counted(self, fidelity: DataFidelity, method: str) -> None:
-        solver = make_solver(fidelity, method, batch=12)
-        history = solver.solve(Iterations(3))
-        name = METHODS[method][0]
-        if name == "uniform":  # an LED drawn twice is computed once
-            assert 0 < history.last.frames_seen <= 36
-        else:
-            assert history.last.frames_seen == 3 * (len(fidelity) if name == "all" else 12)
-
-
-def drawn(solver: PnP, count: int, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
-    seen: list[list[int]] = []
-    original = solver.fidelity.gradient
-
-    def spy(x: NDArray[Any], leds: Any = None) -> Any:
-        assert isinstance(leds, Minibatch)
-        seen.append(leds.leds.tolist())
-        return original(x, leds)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(solver.fidelity, "gradient", spy)
-        solver.solve(Iterations(count))
-    return seen
-
-
-@pytest.mark.parametrize("method", [*RANDOM, "FISTA, fixed subset"])
-def test_another_seed_sees_other_measurements(
-    fidelity: DataFidelity, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = [drawn(make_solver(fidelity, method, seed=seed, step=1.0), 4, monkeypatch) for seed in (0, 0, 1)]
-    assert runs[0] == runs[1]
-    assert runs[0] != runs[2]
-
-
-@pytest.mark.parametrize("batch", [1, 2, 10])
-@pytest.mark.parametrize("method", RANDOM)
-def test_the_smallest_minibatches_raise_no_false_alarm(method: str, batch: int) -> None:
-    """Their misfits differ by orders of magnitude (the LED on the axis, a dark-field LED): that is no divergence."""
-    model = ForwardModel(OPTICS, LEDArray.disc(pitch=4e-3, height=70e-3, radius=5.2), (24, 24))
-    fidelity = noisy(model, shapes(model.object_shape, 0.3))
-    solver = make_solver(fidelity, method, batch=batch)
-    solver.solve(Iterations(60))
-    assert np.all(np.isfinite(solver.x))
-    assert fidelity.value(solver.x) < 1.5 * fidelity.value(zeros(fidelity))
-    assert solver.step_size > 1e-3 / largest_curvature(fidelity)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -293,27 +191,6 @@ def test_a_subset_diverges_at_the_step_that_suits_them_all() -> None:
     assert fidelity.value(automatic.x, subset.population) < 0.03 * fidelity.value(zeros(fidelity), subset.population)
 
 
-def lengthen_once(solver: Solver, record: Record) -> None:
-    assert isinstance(solver, PnP)
-    if record.iteration == 1:
-        solver.step_size *= 50
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_an_automatic_run_recovers_from_a_step_fifty_times_too_long(method: str) -> None:
-    fidelity = phase_problem(height=0.6)
-    solver = make_solver(fidelity, method)
-    finite: list[bool] = []
-
-    def check(current: Solver, record: Record) -> None:
-        finite.append(bool(np.all(np.isfinite(current.x))))
-
-    solver.solve(Iterations(80), [lengthen_once, check])
-    assert all(finite)
-    seen = solver.sampler.population
-    assert fidelity.value(solver.x, seen) < 0.5 * fidelity.value(zeros(fidelity), seen)
-
-
 def test_what_was_seen_of_the_curvature_is_part_of_the_state(fidelity: DataFidelity) -> None:
     """A step that the next iteration would shorten is also shortened by a run that starts from the state."""
     straight, resumed = make_solver(fidelity), make_solver(fidelity)
@@ -349,13 +226,6 @@ def test_the_safeguard_compares_like_with_like() -> None:
     assert safeguard.trend / safeguard.empty_trend > 0.5, "the trend alone would have raised an alarm"
     assert not accepts(8 * fitted, batches[0])
     np.testing.assert_array_equal(safeguard.retreat(), fitted)
-
-
-@pytest.mark.parametrize("method", ["FISTA, all", "SGD, stratified"])
-def test_a_hopeless_step_is_said_and_no_nan_returned(fidelity: DataFidelity, method: str) -> None:
-    solver = make_solver(fidelity, method, step=1e30)
-    with pytest.raises(DivergenceError, match="diverged after"):
-        solver.solve(Iterations(50))
 
 
 class Poison(Prior):

@@ -142,6 +142,62 @@ def import_(
 
 
 @app.command()
+def tune(
+    config: Annotated[Path, typer.Argument(help="The configuration, a TOML file; the choice is written into it.")],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="What to choose; can be repeated, then one after the other. Default: prior.strength."),
+    ] = None,
+    criterion: Annotated[
+        str | None,
+        typer.Option(help="`truth` or `held-out` frames. Default: the truth, where the configuration names one."),
+    ] = None,
+    held_out: Annotated[int | None, typer.Option(min=1, help="Frames to hold out; default: 8 %.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, help="Of the first run, instead of the configuration's; trials take a third.")
+    ] = None,
+    evaluations: Annotated[int, typer.Option(min=1, help="Trials at most.")] = 12,
+    figure: Annotated[
+        Path | None, typer.Option(help="Where to draw the curve; default: CONFIG's name + .tuning.png.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the choice, but leave the file as it is.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Choose the strength of the prior by what predicts held-out frames best, and write it into the configuration."""
+    from fouriscope.cli.tune import run_tuning
+
+    run_tuning(
+        config,
+        keys=key or ["prior.strength"],
+        criterion=criterion,
+        held_out=held_out,
+        iterations=iterations,
+        evaluations=evaluations,
+        figure=figure,
+        dry_run=dry_run,
+        console=_console(quiet),
+    )
+
+
+@app.command()
+def paper(
+    images: Annotated[
+        Path | None, typer.Option(help="Folder with the paper's images (or others); scikit-image's otherwise.")
+    ] = None,
+    figure: Annotated[str, typer.Option(help="1, 2, 3 or all.")] = "all",
+    out: Annotated[Path, typer.Option(help="Folder for figures, report and everything computed on the way.")] = Path(
+        "paper"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Two images, fewer iterations.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run the paper's experiments again: its figures and numbers, beside ours. Interrupted, it resumes."""
+    from fouriscope.cli.paper import run_paper_command
+
+    run_paper_command(out, images=images, figure=figure, quick=quick, console=_console(quiet), quiet=quiet)
+
+
+@app.command()
 def info(
     config: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")],
     frames: Annotated[bool, typer.Option("--frames", help="Statistics of each frame, one line an LED.")] = False,

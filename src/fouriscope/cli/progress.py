@@ -34,11 +34,12 @@ class SolverProgress:
             details += f"  SNR {record.snr:.2f} dB"
         done = fraction - self.fraction_at_start
         left = (time.monotonic() - self.began) * (1 - fraction) / done if done > 0 else math.nan
-        details += f"  {_duration(left)} left" if math.isfinite(left) else ""
+        details += f"  {duration(left)} left" if math.isfinite(left) else ""
         self.progress.update(self.task, completed=fraction, details=details)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds in words a person reads at a glance."""
     seconds = round(seconds)
     if seconds < 60:
         return f"{seconds} s"

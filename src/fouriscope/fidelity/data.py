@@ -101,7 +101,7 @@ class DataFidelity:
         """d(x) over ``leds`` (all by default)."""
         batch = self._batch(leds)
         misfits, _ = self._evaluate(x, batch, with_gradient=False)
-        return self._mean(misfits, batch)
+        return self.mean(misfits, batch)
 
     def misfits(self, x: RealArray, leds: LEDs = None) -> NDArray[np.float64]:
         """d_j(x), unweighted, for each LED of ``leds``: who fits and who does not."""
@@ -113,7 +113,7 @@ class DataFidelity:
         batch = self._batch(leds)
         misfits, gradient = self._evaluate(x, batch, with_gradient=True)
         assert gradient is not None
-        return ValueAndGradient(self._mean(misfits, batch), gradient)
+        return ValueAndGradient(self.mean(misfits, batch), gradient)
 
     def _batch(self, leds: LEDs | Minibatch) -> Minibatch:
         if leds is None:
@@ -123,7 +123,8 @@ class DataFidelity:
             raise InvalidInputError("at least one LED is needed to compute a misfit, got none")
         return leds if isinstance(leds, Minibatch) else Minibatch(indices, np.ones(len(indices)), len(indices))
 
-    def _mean(self, misfits: NDArray[np.float64], batch: Minibatch) -> float:
+    def mean(self, misfits: NDArray[np.float64], batch: Minibatch) -> float:
+        """(1/J) Σ_b w_b d_b from the d_b of a minibatch."""
         weights = self._total_weights(batch)
         counts = weights != 0  # a frame left out may hold NaN, and NaN × 0 would still be NaN
         return float(np.dot(misfits[counts], weights[counts]) / batch.size)
@@ -136,14 +137,15 @@ class DataFidelity:
     ) -> tuple[NDArray[np.float64], RealArray | None]:
         weights = self._total_weights(batch) / batch.size
         return self._pipeline.run(
-            x, batch.leds, weights, self._load, self._masks_of, self.loss, with_gradient=with_gradient
+            x, batch.leds, weights, self.frames_of, self.masks_of, self.loss, with_gradient=with_gradient
         )
 
-    def _masks_of(self, leds: NDArray[np.int64]) -> Indexed:
+    def masks_of(self, leds: NDArray[np.int64]) -> Indexed:
+        """(stack, index) such that ``stack[index[b]]`` is the mask of ``leds[b]``: 1 where a pixel counts."""
         return self.masks, leds if len(self.masks) > 1 else np.zeros_like(leds)
 
-    def _load(self, leds: NDArray[np.int64]) -> Indexed:
-        """(stack, index) such that ``stack[index[b]]`` is the frame of ``leds[b]``."""
+    def frames_of(self, leds: NDArray[np.int64]) -> Indexed:
+        """(stack, index) such that ``stack[index[b]]`` is the frame of ``leds[b]``, masked pixels set to 0."""
         if self._stack is not None:
             return self._stack, leds
         stack = np.empty((len(leds), *self.model.frame_shape), self.model.dtype)

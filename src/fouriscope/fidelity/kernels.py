@@ -10,7 +10,7 @@ from fouriscope.forward.kernels import JIT, PIECE, box_to_field, crop_spectrum, 
 
 
 @njit(**PIECE)
-def _intensity_row(field, frame, mask):  # type: ignore[no-untyped-def]
+def intensity_row(field, frame, mask):  # type: ignore[no-untyped-def]
     # Constants in the precision of the data: a plain 2 would make LLVM compute in double.
     total, two = frame.dtype.type(0), frame.dtype.type(2)
     for c in range(frame.size):
@@ -23,7 +23,7 @@ def _intensity_row(field, frame, mask):  # type: ignore[no-untyped-def]
 
 
 @njit(**PIECE)
-def _amplitude_row(field, frame, mask, tiny):  # type: ignore[no-untyped-def]
+def amplitude_row(field, frame, mask, tiny):  # type: ignore[no-untyped-def]
     total = frame.dtype.type(0)
     for c in range(frame.size):
         psi = field[c]
@@ -36,7 +36,7 @@ def _amplitude_row(field, frame, mask, tiny):  # type: ignore[no-untyped-def]
 
 
 @njit(**PIECE)
-def _poisson_row(field, frame, mask, epsilon):  # type: ignore[no-untyped-def]
+def poisson_row(field, frame, mask, epsilon):  # type: ignore[no-untyped-def]
     total, one = frame.dtype.type(0), frame.dtype.type(1)
     for c in range(frame.size):
         psi = field[c]
@@ -102,11 +102,11 @@ def led_gradients(  # type: ignore[no-untyped-def]
         for r in range(window_rows):
             row = field[r + margin, margin : margin + window_columns]
             if loss == 0:
-                misfit += _intensity_row(row, frame[r], mask[r])
+                misfit += intensity_row(row, frame[r], mask[r])
             elif loss == 1:
-                misfit += _amplitude_row(row, frame[r], mask[r], tiny)
+                misfit += amplitude_row(row, frame[r], mask[r], tiny)
             else:
-                misfit += _poisson_row(row, frame[r], mask[r], eps)
+                misfit += poisson_row(row, frame[r], mask[r], eps)
         misfits[b] = misfit
         if not with_gradient:
             continue

@@ -10,7 +10,7 @@ Images are gray by default, which is perceptually uniform; any map of matplotlib
 from __future__ import annotations
 
 from fouriscope.plots.comparison import Panel, comparison_figure, snr_panel
-from fouriscope.plots.curves import convergence_figure
+from fouriscope.plots.curves import convergence_figure, tuning_figure
 from fouriscope.plots.result import result_figure
 from fouriscope.plots.saving import save_figure
 from fouriscope.plots.sheet import contact_sheet
@@ -23,4 +23,5 @@ __all__ = [
     "result_figure",
     "save_figure",
     "snr_panel",
+    "tuning_figure",
 ]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.plots.images import RealArray
-from fouriscope.plots.page import HAIRLINE, INK, MARGIN, QUIET_INK, TITLE_HEIGHT, Page
+from fouriscope.plots.page import ACCENT, HAIRLINE, INK, MARGIN, QUIET_INK, TITLE_HEIGHT, Page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,6 +47,35 @@ def convergence_figure(
     if title:
         page.text(left, MARGIN, title, size=13, weight="bold", width=plot_width + labels_width)
     draw_curves(page.axes(left, top, plot_width, plot_height), curves, xlabel, ylabel, log_y, plot_height)
+    return page.figure
+
+
+def tuning_figure(
+    values: npt.ArrayLike, scores: npt.ArrayLike, chosen: float, *, xlabel: str, ylabel: str, title: str = ""
+) -> Figure:
+    """A score over the values that were tried, on a logarithmic axis, with the chosen one marked.
+
+    >>> figure = tuning_figure([1e-8, 1e-7, 1e-6], [22.0, 24.0, 21.0], 1e-7, xlabel="λ", ylabel="SNR (dB)")
+    >>> figure.axes[0].get_xscale()
+    'log'
+    """
+    curve = _curve(xlabel, values, scores, log_y=False)
+    top = MARGIN + (TITLE_HEIGHT if title else 0)
+    width, height, left, bottom = 5.2, 3.2, 0.85, 0.65
+    page = Page(left + width + MARGIN, top + height + bottom)
+    if title:
+        page.text(left, MARGIN, title, size=13, weight="bold", width=width)
+    axes = page.axes(left, top, width, height)
+    axes.set_xscale("log")
+    axes.axvline(chosen, color=ACCENT, linewidth=1.4)
+    axes.plot(curve.x, curve.y, "o-", color=CURVE_COLOURS[0], linewidth=1.5, markersize=4.5)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.grid(axis="y", color=HAIRLINE, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(which="both", labelsize=9, labelcolor=INK, color=QUIET_INK, width=0.6)
+    axes.set_xlabel(f"{xlabel}   (chosen: {chosen:.3g})", fontsize=10, color=INK)
+    axes.set_ylabel(ylabel, fontsize=10, color=INK)
     return page.figure
 
 

@@ -102,6 +102,15 @@ class Prior(ABC):
         check_image(image)
         return 1.0
 
+    def sigma_after(self, steps: int, sigma: float) -> float:
+        """σ for one denoising after ``steps`` gradient steps, to do what one at ``sigma`` after each would do.
+
+        The weight σ² of a proximal operator adds up: √steps · σ, exact for small steps. A denoiser without an
+        objective acts as a threshold in proportion to σ: what it would have cleared away step by step has grown
+        ``steps`` times as large by then, and so must σ. (docs/solver.md has the measurements.)
+        """
+        return sigma * (math.sqrt(steps) if self.has_objective else steps)
+
     def reset(self) -> None:  # noqa: B027 - a prior without memory has nothing to forget
         """Forget everything kept between calls."""
 

@@ -29,8 +29,10 @@ from fouriscope.run.config import (
 )
 from fouriscope.run.measured import load_image, measured, open_stored, roi_displacement
 from fouriscope.run.memory import check_memory
-from fouriscope.solvers import Iterations, PnP, Residual, Seconds, StopRule
+from fouriscope.solvers import ADMM, EPRY, RED, Descent, Iterations, PnP, Residual, Seconds, StopRule
 from fouriscope.solvers.start import StartName
+
+BuiltSolver = Descent | EPRY
 
 
 def build_illumination(section: Any, folder: Path = Path()) -> Illumination:
@@ -183,7 +185,7 @@ def build_solver(
     prior: Prior | None = None,
     prior_absorption: Prior | None = None,
     start: NDArray[Any] | None = None,
-) -> PnP:
+) -> BuiltSolver:
     """The solver, ready to run; priors and ``start`` stand in for what a file cannot hold."""
     settings = config.solver
     beginning: StartName | NDArray[Any]
@@ -211,13 +213,31 @@ def build_solver(
         # The subset of a fixed sampler must not move the random numbers of the iterations.
         rng=np.random.default_rng((settings.seed, 1)),
     )
-    return PnP(
-        fidelity,
-        sampler,
-        build_priors(config, len(model.object.channels), prior, prior_absorption),
-        step=settings.step,
-        acceleration=settings.acceleration,
-        start=beginning,
-        seed=settings.seed,
-        truth=acquisition.truth,
-    )
+    common: dict[str, Any] = {"start": beginning, "seed": settings.seed, "truth": acquisition.truth}
+    if settings.method == "epry":
+        _refuse_prior(config, prior, prior_absorption)
+        return EPRY(
+            fidelity,
+            sampler,
+            order=settings.epry_order,
+            object_step=settings.epry_step,
+            pupil_step=settings.epry_pupil_step,
+            decay=settings.epry_decay,
+            **common,
+        )
+    priors = build_priors(config, len(model.object.channels), prior, prior_absorption)
+    common |= {"step": settings.step, "acceleration": settings.acceleration}
+    if settings.method == "admm":
+        return ADMM(fidelity, sampler, priors, data_steps=settings.data_steps, **common)
+    if settings.method == "red":
+        return RED(fidelity, sampler, priors, denoiser_weight=settings.denoiser_weight, **common)
+    return PnP(fidelity, sampler, priors, steps_per_denoising=settings.steps_per_denoising, **common)
+
+
+def _refuse_prior(config: ReconstructionConfig, prior: Prior | None, prior_absorption: Prior | None) -> None:
+    chosen = prior if prior is not None else build_prior(config.prior, where="[prior]")
+    if chosen.name != "none" or prior_absorption is not None or config.prior_absorption is not None:
+        raise InvalidInputError(
+            f'EPRY has no place for a prior, but the prior is {chosen.name!r}: set it to None (prior.name = "none"), '
+            'or use method "pnp"'
+        )

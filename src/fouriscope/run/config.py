@@ -174,17 +174,28 @@ class ObjectSection(Section):
 
 
 class SolverSection(Section):
-    """[solver]: data fidelity, sampling and step; see ``fouriscope.solvers.PnP``.
+    """[solver]: method, data fidelity, sampling and step; see ``fouriscope.solvers``.
+
+    ``steps_per_denoising`` belongs to "pnp", ``data_steps`` to "admm", ``denoiser_weight`` to "red", ``epry_…``
+    to "epry", which takes no prior.
 
     ``start = "array"`` records that Python was given a starting point, which no file holds.
     """
 
+    method: Literal["pnp", "admm", "red", "epry"] = "pnp"
     loss: Literal["intensity", "amplitude", "poisson"] = "intensity"
     poisson_background: Positive = 0.01
     sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = "stratified"
     batch: Annotated[int, Field(ge=1)] = 60
     step: Positive | Literal["auto"] = "auto"
     acceleration: bool = True
+    steps_per_denoising: Annotated[int, Field(ge=1)] | Literal["auto"] = 1
+    data_steps: Annotated[int, Field(ge=1)] = 5
+    denoiser_weight: Positive = 0.25
+    epry_order: Literal["na", "random", "sampler"] = "na"
+    epry_step: Positive = 1.0
+    epry_pupil_step: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    epry_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     start: Literal["flat", "linear", "array"] = "flat"
     seed: Annotated[int, Field(ge=0)] = 0
 

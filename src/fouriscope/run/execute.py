@@ -13,12 +13,12 @@ from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
 from fouriscope.optics import Geometry
 from fouriscope.parallel import thread_count
 from fouriscope.priors import as_prior
-from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
+from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_solver, build_stop
 from fouriscope.run.config import RunConfig, parse_config
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.provenance import checksum, file_checksums, provenance
 from fouriscope.run.result import Result
-from fouriscope.solvers import Callback, History, PnP, Record, Solver
+from fouriscope.solvers import Callback, History, Record, Solver
 
 CHECKPOINT_SECONDS = 10.0
 
@@ -160,7 +160,7 @@ def _check_same_input(run: RunFolder, acquisition: Acquisition, config: RunConfi
 
 def _solve(
     run: RunFolder,
-    solver: PnP,
+    solver: BuiltSolver,
     config: RunConfig,
     callbacks: Sequence[Callback],
     checkpoint_seconds: float | None,

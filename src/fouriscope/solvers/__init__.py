@@ -1,15 +1,23 @@
 """x^k: one loop, and a step() for each method."""
 
+from fouriscope.solvers.admm import ADMM
 from fouriscope.solvers.base import Callback, Solver, SolverState, StepReport
+from fouriscope.solvers.descent import Descent
+from fouriscope.solvers.epry import EPRY
 from fouriscope.solvers.history import History, Record
 from fouriscope.solvers.pnp import PnP
+from fouriscope.solvers.red import RED
 from fouriscope.solvers.start import bright_field_deconvolution, starting_point
 from fouriscope.solvers.stopping import AllOf, AnyOf, Iterations, Residual, Seconds, StopRule
 
 __all__ = [
+    "ADMM",
+    "EPRY",
+    "RED",
     "AllOf",
     "AnyOf",
     "Callback",
+    "Descent",
     "History",
     "Iterations",
     "PnP",

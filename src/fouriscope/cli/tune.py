@@ -1,0 +1,109 @@
+"""`fouriscope tune`: choose a number of the configuration, and write it there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import tomlkit
+from rich.console import Console
+from rich.markup import escape
+from tomlkit.exceptions import TOMLKitError
+
+from fouriscope import plots
+from fouriscope.cli.progress import graceful_interrupt
+from fouriscope.errors import InvalidInputError
+from fouriscope.run import load_config
+from fouriscope.run.assemble import build_acquisition
+from fouriscope.run.config import RunConfig, StopSection, parse_config
+from fouriscope.run.files import write_text
+from fouriscope.tuning import Criterion, Trial, Tuning, tune_config
+
+
+def run_tuning(
+    path: Path,
+    *,
+    keys: list[str],
+    criterion: str | None,
+    held_out: int | None,
+    iterations: int | None,
+    evaluations: int,
+    figure: Path | None,
+    dry_run: bool,
+    console: Console,
+) -> None:
+    """Tune ``keys`` one after the other; each choice is used for the next, and written at the end."""
+    if criterion not in (None, "truth", "held-out"):
+        raise InvalidInputError(f"--criterion is truth or held-out, got {criterion!r}")
+    load_config(path)  # its errors are better than those of a file that is only text
+    document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    for number, key in enumerate(keys):
+        config = parse_config(document.unwrap(), where=str(path))
+        found = _tune(config, path, key, criterion, held_out, iterations, evaluations, console)
+        _set(document, key, found.value)
+        picture = figure if figure is not None else path.with_suffix(".tuning.png")
+        if number:
+            picture = picture.with_name(f"{picture.stem}-{key}{picture.suffix}")
+        plots.save_figure(found.figure(), picture)
+        console.print(f"{key} = {found.value:.4g}  ({_reason(found)}; curve: {escape(str(picture))})")
+    if not dry_run:
+        write_text(path, tomlkit.dumps(document))
+        console.print(f"written to {escape(str(path))}; now: fouriscope reconstruct {escape(str(path))}")
+
+
+def _tune(
+    config: RunConfig,
+    path: Path,
+    key: str,
+    criterion: str | None,
+    held_out: int | None,
+    iterations: int | None,
+    evaluations: int,
+    console: Console,
+) -> Tuning:
+    if iterations is not None:
+        config = config.model_copy(update={"stop": StopSection(iterations=iterations)})
+    data = build_acquisition(config, path.parent)
+    wanted = cast(Criterion, criterion or ("held-out" if data.truth is None else "truth"))
+    with (
+        graceful_interrupt() as interrupt,
+        console.status(f"{key}: a first run, from nothing, for the trials to start from") as status,
+    ):
+
+        def tell(trial: Trial) -> None:
+            console.print(f"  {key} = {trial.value:.4g}   {_score(trial, wanted)}")
+            status.update(f"{key}: searching")
+
+        return tune_config(
+            data,
+            config,
+            key=key,
+            criterion=wanted,
+            held_out=held_out,
+            evaluations=evaluations,
+            on_trial=tell,
+            callbacks=[interrupt],
+        )
+
+
+def _score(trial: Trial, criterion: Criterion) -> str:
+    return f"SNR {trial.score:.2f} dB" if criterion == "truth" else f"misfit of held-out frames {-trial.score:.6g}"
+
+
+def _reason(found: Tuning) -> str:
+    if found.criterion == "truth":
+        return f"the highest SNR of {len(found.trials)} trials"
+    return f"predicts {len(found.held_out)} held-out frames best of {len(found.trials)} trials"
+
+
+def _set(document: tomlkit.TOMLDocument, key: str, value: float) -> None:
+    *path, name = key.split(".")
+    table: tomlkit.TOMLDocument | tomlkit.items.Table = document
+    try:
+        for part in path:
+            if part not in table:
+                table.add(part, tomlkit.table())
+            table = cast(tomlkit.items.Table, table[part])
+        table[name] = float(f"{value:.6g}")
+    except (TOMLKitError, TypeError) as error:
+        raise InvalidInputError(f"{key} cannot be written into the configuration: {error}") from error

@@ -1,0 +1,1 @@
+"""The experiments of the paper, run again with one command, beside its numbers."""

@@ -1,0 +1,194 @@
+"""Every image with every method, each result kept as soon as it is there, so that nothing is ever computed twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope import __version__
+from fouriscope.acquisition import Acquisition
+from fouriscope.errors import RunFolderError
+from fouriscope.forward import ForwardModel
+from fouriscope.paper import paper_model
+from fouriscope.reconstruction import reconstruct
+from fouriscope.reproduction.images import TestImage
+from fouriscope.reproduction.protocol import SNR_DB, Method, Protocol
+from fouriscope.run.files import read_arrays, write_arrays
+from fouriscope.simulation import simulate
+from fouriscope.solvers import Callback, Record, Solver
+
+FORMAT = 1
+COLUMNS = ("iteration", "frames_seen", "seconds", "misfit", "residual", "snr", "snr_raw")
+
+Progress = Callable[[float, str], object]
+"""Called with the milliseconds of work (as planned) that are done, and what is going on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One image reconstructed with one method."""
+
+    image: str
+    method: str
+    strength: float
+    phase: NDArray[np.float32]
+    curves: dict[str, NDArray[np.float64]]
+
+    @property
+    def final(self) -> float:
+        """SNR in dB at the last iteration, aligned."""
+        return float(self.curves["snr"][-1])
+
+    @property
+    def final_raw(self) -> float:
+        return float(self.curves["snr_raw"][-1])
+
+    @property
+    def best(self) -> float:
+        return float(self.curves["snr"].max())
+
+
+class Experiment:
+    """The simulated acquisitions of a protocol, and the folder that keeps what was made of them."""
+
+    def __init__(self, protocol: Protocol, images: Sequence[TestImage], phase_range: float, folder: Path) -> None:
+        self.protocol, self.images, self.phase_range = protocol, list(images), phase_range
+        self.folder = folder / "cells"
+        self.model = model_of(protocol)
+
+    def truth(self, image: TestImage) -> NDArray[np.float32]:
+        return image.grey * np.float32(self.phase_range)
+
+    def acquisition(self, image: TestImage) -> Acquisition:
+        """Frames of an image; the noise of each image has its own seed."""
+        seed = self.protocol.seed + [other.name for other in self.images].index(image.name)
+        return simulate(self.model, self.truth(image), snr_db=SNR_DB, noise="stack", seed=seed)
+
+    def run(
+        self,
+        image: TestImage,
+        method: Method,
+        strength: float | None,
+        data: Callable[[], Acquisition],
+        callbacks: Sequence[Callback] = (),
+    ) -> Cell:
+        """The cell of an image and a method: from the folder if it is there, computed and kept otherwise."""
+        key = self._fingerprint(image, method, strength)
+        path = self.folder / _file_name(image.name) / f"{_file_name(method.name)}.npz"
+        kept = _read(path, key)
+        if kept is not None:
+            return kept
+        result = reconstruct(
+            data(),
+            prior=method.make_prior(strength),
+            seed=self.protocol.seed,
+            callbacks=callbacks,
+            **method.reconstruct_options(self.protocol.gradients),
+        )
+        if result.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        cell = Cell(
+            image.name,
+            method.name,
+            result.history.last.strength,
+            result.phase.astype(np.float32),
+            {name: result.history[name] for name in COLUMNS},
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            write_arrays(
+                path,
+                {"phase": cell.phase, **{f"curve.{name}": curve for name, curve in cell.curves.items()}},
+                {"key": key, "image": cell.image, "method": cell.method, "strength": cell.strength},
+            )
+        except OSError as error:
+            raise RunFolderError(f"{path}: cannot be written ({error.strerror}); make room and run it again") from error
+        return cell
+
+    def _fingerprint(self, image: TestImage, method: Method, strength: float | None) -> str:
+        """Everything that a cell depends on; a cell of anything else is computed again."""
+        words: dict[str, Any] = {
+            "format": FORMAT,
+            "version": __version__,
+            "frame": self.protocol.frame,
+            "radius": self.protocol.radius,
+            "gradients": self.protocol.gradients,
+            "seed": self.protocol.seed + [other.name for other in self.images].index(image.name),
+            "phase_range": self.phase_range,
+            "image": image.checksum,
+            "method": asdict(method),
+            "strength": strength,
+        }
+        return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
+
+
+def run_all(
+    experiment: Experiment,
+    methods: Sequence[Method],
+    strengths: dict[str, dict[str, float]],
+    *,
+    on_progress: Progress,
+    interrupt: Callback,
+) -> list[Cell]:
+    """Every image with every method, image by image; ``strengths[image][method]`` where a method needs one."""
+    cells: list[Cell] = []
+    done = 0.0
+    for image in experiment.images:
+
+        @lru_cache(maxsize=1)
+        def data(image: TestImage = image) -> Acquisition:
+            return experiment.acquisition(image)
+
+        for method in methods:
+            cost = method.milliseconds(experiment.protocol.gradients)
+            label = f"{image.name}: {method.name}"
+            on_progress(done, label)
+
+            def report(
+                solver: Solver, record: Record, done: float = done, method: Method = method, label: str = label
+            ) -> None:
+                gradients = record.iteration * method.gradients_per_iteration
+                on_progress(done + method.milliseconds(gradients), f"{label}  {record.snr:.2f} dB")
+
+            strength = strengths[image.name][method.strength_key] if method.needs_strength else None
+            cells.append(experiment.run(image, method, strength, data, [report, interrupt]))
+            done += cost
+    on_progress(done, "done")
+    return cells
+
+
+def planned(protocol: Protocol, methods: Sequence[Method], images: int) -> float:
+    """Milliseconds that the whole job is expected to take on two cores."""
+    return images * sum(method.milliseconds(protocol.gradients) for method in methods)
+
+
+def model_of(protocol: Protocol) -> ForwardModel:
+    return paper_model(protocol.frame, protocol.radius)
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_") or "unnamed"
+
+
+def _read(path: Path, key: str) -> Cell | None:
+    """A cell that was kept, if it is the one of ``key``; one that cannot be read is computed again."""
+    if not path.exists():
+        return None
+    try:
+        arrays, values = read_arrays(path)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    if values.get("key") != key:
+        return None
+    curves = {name.removeprefix("curve."): array for name, array in arrays.items() if name.startswith("curve.")}
+    return Cell(values["image"], values["method"], float(values["strength"]), arrays["phase"], curves)

@@ -1,0 +1,65 @@
+"""The whole of `fouriscope paper`: images, calibration, strengths, reconstructions, figures, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.reproduction.experiment import Experiment, Progress, model_of, planned, run_all
+from fouriscope.reproduction.figures import draw_figures, methods_of
+from fouriscope.reproduction.images import PAPER_NAMES, load_images
+from fouriscope.reproduction.protocol import METHODS, Method, Protocol
+from fouriscope.reproduction.report import write_report
+from fouriscope.reproduction.strengths import StrengthBook, calibrate_phase_range, find_strengths
+from fouriscope.reproduction.summary import Summary
+from fouriscope.solvers import Callback
+
+FIGURES = ("1", "2", "3")
+MARKER = "made-by-fouriscope-paper"
+
+
+def run_paper(
+    out: Path,
+    *,
+    images: Path | None,
+    figures: set[str],
+    protocol: Protocol,
+    tell: Callable[[str], object],
+    on_plan: Callable[[float], object],
+    on_progress: Progress,
+    interrupt: Callback,
+) -> Summary:
+    """Run the experiments into ``out``; what an earlier run left there is used, not computed again."""
+    if out.exists() and not (out.is_dir() and ((out / MARKER).exists() or not any(out.iterdir()))):
+        raise InvalidInputError(
+            f"{out} exists and was not made by `fouriscope paper`; choose another folder with --out"
+        )
+    model = model_of(protocol)
+    pictures = load_images(images, model.object_shape, protocol.images)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARKER).touch()
+    book = StrengthBook(out)
+    phase_range = book.phase_range(pictures, protocol)
+    if phase_range is None:
+        tell("calibrating the phase range, which the paper does not state")
+        phase_range = calibrate_phase_range(lambda value: Experiment(protocol, pictures, value, out), tell, interrupt)
+        book.note_phase_range(pictures, protocol, phase_range)
+    experiment = Experiment(protocol, pictures, phase_range, out)
+    methods = wanted_methods(figures)
+    strengths = find_strengths(experiment, methods, book, tell, interrupt)
+    on_plan(planned(protocol, methods, len(pictures)))
+    cells = run_all(experiment, methods, strengths, on_progress=on_progress, interrupt=interrupt)
+    summary = Summary.of(cells, phase_range)
+    drawn = draw_figures(experiment, summary, figures, out)
+    paper_images = [picture.name for picture in pictures] == list(PAPER_NAMES)
+    write_report(experiment, summary, drawn, out, paper_images=paper_images)
+    return summary
+
+
+def wanted_methods(figures: set[str]) -> list[Method]:
+    """Those that the figures show; all of them for all figures."""
+    if figures == set(FIGURES):
+        return list(METHODS)
+    names = set().union(*(methods_of(figure) for figure in figures))
+    return [method for method in METHODS if method.name in names]

@@ -1,0 +1,65 @@
+"""EPRY's complex spectrum and pupil correction, and what the rest of the package calls an object and a pupil."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fouriscope.forward import ForwardModel
+from fouriscope.forward.objects import ComplexArray, RealArray
+from fouriscope.reductions import norm
+
+# The absorption of an opaque pixel would be infinite; it is that of this amplitude (1 is the empty bright field).
+AMPLITUDE_FLOOR = 1e-4
+# Pupils may have to be evaluated anew; so many LEDs at a time.
+GROUP = 64
+
+
+def spectrum_of(model: ForwardModel, x: RealArray) -> ComplexArray:
+    """F o(x)."""
+    if np.any(x):
+        return model.spectrum(model.transmittance(x))
+    # What the FFT rounds to instead of 0 would lend dark-field frames a phase that means nothing.
+    spectrum = np.zeros(model.object_shape, model.complex_dtype)
+    spectrum[0, 0] = spectrum.size
+    return spectrum
+
+
+def x_of(model: ForwardModel, spectrum: ComplexArray) -> RealArray:
+    """What the model's object can hold of F⁻¹ spectrum: phase and absorption, or the phase alone.
+
+    The phase is measured from the direction of the mean of o, so that a weak one does not wrap around.
+    """
+    o = model.inverse_spectrum(spectrum)
+    mean = complex(spectrum[0, 0])
+    o *= o.dtype.type(mean.conjugate() / abs(mean) if abs(mean) > 0 else 1.0)
+    phase = np.angle(o)
+    if len(model.object.channels) == 1:
+        return np.asarray(phase, model.dtype)
+    absorption = -np.log(np.maximum(np.abs(o), AMPLITUDE_FLOOR))
+    return np.asarray(np.stack([phase, absorption]), model.dtype)
+
+
+def mean_light(spectrum: ComplexArray) -> float:
+    """The mean of |o|²."""
+    return (norm(spectrum.view(spectrum.real.dtype)) / spectrum.size) ** 2
+
+
+def union_of_pupils(model: ForwardModel) -> RealArray:
+    """The largest |P_i| of all LEDs, for each bin of the support box."""
+    union = np.zeros(model.pupils.box_shape, model.dtype)
+    for first in range(0, len(model), GROUP):
+        stack, index = model.pupils(np.arange(first, min(first + GROUP, len(model))))
+        np.maximum(union, np.abs(stack[index]).max(axis=0), out=union)
+    return union
+
+
+def on_frame_grid(model: ForwardModel, box_values: ComplexArray) -> ComplexArray:
+    """Values on the support box as an array on the frame's frequency grid, zero frequency at n//2."""
+    grid, box = model.geometry.grid_shape, model.geometry.support_box
+    values = np.zeros(grid, box_values.dtype)
+    row, column = grid[0] // 2 + box.row0, grid[1] // 2 + box.col0
+    # A disc as wide as an even grid may reach its bin +n/2, which is its bin −n/2.
+    rows = (row + np.arange(box.height)) % grid[0]
+    columns = (column + np.arange(box.width)) % grid[1]
+    values[np.ix_(rows, columns)] = box_values
+    return values

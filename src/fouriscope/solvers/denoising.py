@@ -1,0 +1,90 @@
+"""The priors at work: one for each image of the object, each with its strength, given or found from the noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import DataFidelity
+from fouriscope.forward.objects import RealArray
+from fouriscope.priors import Prior
+from fouriscope.solvers.strength import noise_temperature
+
+# Iterations before which the temperature of the noise is measured (again): it depends on the object.
+TEMPERATURE_TAKEN_AT = (0, 10, 30, 100)
+
+
+class Denoising:
+    """z → denoise_σ(z) for every image of the object, with σ from the step and the strength λ of its prior.
+
+    Automatic strengths are λ = T · natural_strength(z), with T the temperature of the noise (see
+    :func:`fouriscope.solvers.strength.noise_temperature`), taken again a few times on the way.
+    """
+
+    def __init__(self, fidelity: DataFidelity, priors: Sequence[Prior]) -> None:
+        self.object = fidelity.model.object
+        self.fidelity, self.priors = fidelity, list(priors)
+        if len(self.priors) != len(self.object.channels):
+            raise InvalidInputError(
+                f"one prior for each of {', '.join(self.object.channels)} is needed, got {len(self.priors)}"
+            )
+        if len({id(prior) for prior in self.priors}) != len(self.priors):
+            raise InvalidInputError("each image needs a prior object of its own: a prior keeps a warm state")
+        self.temperature = math.nan
+        self.strengths = [0.0 for _ in self.priors]
+
+    def reset(self) -> None:
+        """Forget what the priors kept: from an earlier run, or from a way that led astray."""
+        for prior in self.priors:
+            prior.reset()
+
+    def take_temperature(
+        self, x: RealArray, iteration: int, population: NDArray[np.int64], rng: np.random.Generator
+    ) -> None:
+        """How much noise the data term carries, seen from where the iterations have got to.
+
+        At a flat start dark-field frames say nothing to first order, and only bright-field LEDs can be asked.
+        """
+        if iteration not in TEMPERATURE_TAKEN_AT or all(prior.strength != "auto" for prior in self.priors):
+            return
+        bright = population[self.fidelity.model.geometry.bright_field[population]]
+        flat_start = not iteration and len(bright)
+        temperature = noise_temperature(self.fidelity, x, bright if flat_start else population, rng) * (
+            len(bright) / len(population) if flat_start else 1.0
+        )
+        if math.isfinite(temperature):
+            self.temperature = temperature
+
+    def __call__(self, z: RealArray, step: float, steps: int = 1) -> RealArray:
+        """Denoise after ``steps`` gradient steps of length ``step``: σ is √(γλ), added up over the steps."""
+        x = np.empty_like(z)
+        images = zip(self.object.images(z), self.object.images(x), strict=True)
+        for channel, (prior, (before, after)) in enumerate(zip(self.priors, images, strict=True)):
+            self.strengths[channel] = strength = self._strength(prior, before)
+            after[...] = prior.denoise_next(before, prior.sigma_after(steps, math.sqrt(step * strength)))
+        return x
+
+    def _strength(self, prior: Prior, image: RealArray) -> float:
+        if prior.strength != "auto":
+            return prior.strength
+        strength = self.temperature * prior.natural_strength(image) if self.temperature > 0 else 0.0
+        return strength if math.isfinite(strength) else 0.0  # a flat image: any strength would do
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            f"prior{channel}.{name}": array
+            for channel, prior in enumerate(self.priors)
+            for name, array in prior.state_arrays().items()
+        }
+
+    def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        for channel, prior in enumerate(self.priors):
+            prefix = f"prior{channel}."
+            prior.load_state_arrays(
+                {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+            )

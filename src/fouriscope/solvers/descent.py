@@ -1,0 +1,206 @@
+"""What every method shares that walks down the data fidelity with priors: PnP, ADMM and RED write only their step."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import DivergenceError, InvalidInputError
+from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
+from fouriscope.forward.objects import RealArray
+from fouriscope.priors import Prior
+from fouriscope.solvers.base import Solver, SolverState, StepReport
+from fouriscope.solvers.denoising import Denoising
+from fouriscope.solvers.safeguard import Safeguard
+from fouriscope.solvers.start import StartName, starting_point
+from fouriscope.solvers.step_control import StepControl
+from fouriscope.solvers.truth import observed_phase, observed_truth
+
+RETREATS_AT_MOST = 30
+
+
+class WentAstrayError(Exception):
+    """The estimate was put back to a good one with a smaller step: the iteration must begin again."""
+
+
+class Slope(NamedTuple):
+    """A gradient with the minibatch that it was taken over."""
+
+    misfit: float
+    gradient: RealArray
+    batch: Minibatch
+
+
+class Descent(Solver):
+    """A solver with minibatch gradients, priors, an automatic step, and a way back when it goes astray.
+
+    A subclass writes :meth:`iterate`, which replaces ``self._x`` when it is complete and calls :meth:`slope` for its
+    gradients and ``self.denoise`` for its priors; :meth:`begin_at`, which sets what the method keeps beside x; and
+    :meth:`own_state` and :meth:`load_own_state` for checkpoints.
+
+    Parameters
+    ----------
+    fidelity
+        d.
+    sampler
+        Which measurements an iteration sees.
+    priors
+        One prior for each image of the object (phase; or phase and absorption), each with its own strength λ.
+        ``strength="auto"`` is λ = T · natural_strength(x): see :func:`fouriscope.solvers.strength.noise_temperature`.
+    step
+        γ. "auto" takes one over the curvature of the measurements really used, shortens it where it proves too long,
+        and goes back to the last good estimate if the run goes astray. A number is used as it is; if the run then
+        diverges, :class:`DivergenceError` says so.
+    start
+        "flat", "linear" (bright-field deconvolution) or an array.
+    seed
+        Of the sampler and of the probes. Same seed, same result.
+    truth
+        Only to report the SNR.
+    """
+
+    def __init__(
+        self,
+        fidelity: DataFidelity,
+        sampler: Sampler,
+        priors: Sequence[Prior],
+        *,
+        step: float | Literal["auto"] = "auto",
+        start: StartName | RealArray = "flat",
+        seed: int = 0,
+        truth: RealArray | None = None,
+    ) -> None:
+        self.fidelity, self.sampler = fidelity, sampler
+        self.denoise = Denoising(fidelity, priors)
+        self._control = StepControl(step)
+        super().__init__(truth=observed_truth(fidelity.model, truth))
+        self.rng = np.random.default_rng(seed)
+        self._safeguard = Safeguard(fidelity)
+        self._retreats = 0
+        self._prepared = False
+        self._iterations = 0
+        self._x = starting_point(start, fidelity)
+        self.begin_at(self._x)
+
+    @abstractmethod
+    def iterate(self) -> StepReport:
+        """One iteration of the method."""
+
+    @abstractmethod
+    def begin_at(self, x: RealArray) -> None:
+        """Set everything that the method keeps beside x: at the start, and after going astray."""
+
+    @abstractmethod
+    def own_state(self) -> SolverState:
+        """What the method keeps beside x."""
+
+    @abstractmethod
+    def load_own_state(self, state: SolverState) -> None:
+        """Take back what :meth:`own_state` gave."""
+
+    @property
+    def x(self) -> RealArray:
+        return self._x
+
+    @property
+    def priors(self) -> list[Prior]:
+        return self.denoise.priors
+
+    @property
+    def step_size(self) -> float:
+        """γ as it is now."""
+        return self._control.size
+
+    @step_size.setter
+    def step_size(self, size: float) -> None:
+        self._control.size = size
+
+    def observed(self) -> RealArray:
+        return observed_phase(self.fidelity.model, self._x)
+
+    @np.errstate(over="ignore", invalid="ignore")  # the safeguard notices a step that goes astray, and acts
+    def step(self) -> StepReport:
+        if not self._prepared:
+            self._control.find(self.fidelity, self._x, self.sampler, self.rng)
+            self.denoise.reset()  # what a prior kept from an earlier run must not change this one
+            self._prepared = True
+        self.denoise.take_temperature(self._x, self._iterations, self.sampler.population, self.rng)
+        while True:
+            try:
+                report = self.iterate()
+            except WentAstrayError:
+                continue
+            self._iterations += 1
+            return report
+
+    def slope(self, s: RealArray, batch: Minibatch | None = None) -> Slope:
+        """d and ∇d at ``s`` over a new minibatch (or ``batch``); raises where they show that s leads nowhere."""
+        drawn = self.sampler.draw(self.rng) if batch is None else batch
+        misfit, gradient = self.fidelity.gradient(s, drawn)
+        if not self._safeguard.accepts(misfit, gradient, self._x, drawn):
+            self._retreat(misfit)
+            raise WentAstrayError
+        if self.sampler.is_fixed:
+            self._control.watch(s, gradient)
+        return Slope(misfit, gradient, drawn)
+
+    def _retreat(self, misfit: float) -> None:
+        if not self._control.automatic:
+            raise DivergenceError(
+                f"diverged after {self._iterations} iterations with step={self.step_size:g} (the misfit is "
+                f'{misfit:.3g} and far above its best); use step="auto" or a smaller number'
+            )
+        self._retreats += 1
+        refuge = self._safeguard.retreat()
+        if refuge is None or self._retreats > RETREATS_AT_MOST:
+            raise DivergenceError(
+                f"no step size works: the misfit is {misfit:.3g} even at step={self.step_size:.3g}; "
+                "are the frames in units of the bright field, and free of NaN?"
+            )
+        self._control.halve()
+        self._x = refuge
+        self.begin_at(refuge)
+        self.denoise.reset()
+
+    def state(self) -> SolverState:
+        own = self.own_state()
+        arrays: dict[str, NDArray[Any]] = {"x": self._x, **{f"own.{name}": a for name, a in own.arrays.items()}}
+        if self._safeguard.refuge is not None:
+            arrays["refuge"] = self._safeguard.refuge
+        arrays |= self._control.state_arrays()
+        arrays |= self.denoise.state_arrays()
+        arrays |= {f"sampler.{name}": array for name, array in self.sampler.state_arrays().items()}
+        values = {
+            "own": own.values,
+            "step_size": self.step_size,
+            "temperature": self.denoise.temperature,
+            "retreats": self._retreats,
+            "prepared": self._prepared,
+            "iterations": self._iterations,
+            "safeguard": self._safeguard.values(),
+            "rng": self.rng.bit_generator.state,
+        }
+        return SolverState(arrays, values)
+
+    def load_state(self, state: SolverState) -> None:
+        arrays, values = state.arrays, state.values
+        if arrays["x"].shape != self._x.shape:
+            raise InvalidInputError(f"the saved estimate has shape {arrays['x'].shape}, this solver {self._x.shape}")
+
+        def part(prefix: str) -> dict[str, NDArray[Any]]:
+            return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+        self._x = arrays["x"]
+        self.load_own_state(SolverState(part("own."), values["own"]))
+        self._control.load(float(values["step_size"]), arrays)
+        self.denoise.temperature = float(values["temperature"])
+        self._retreats, self._prepared = values["retreats"], values["prepared"]
+        self._iterations = values["iterations"]
+        self._safeguard.load(values["safeguard"], arrays.get("refuge"))
+        self.denoise.load_state_arrays(arrays)
+        self.sampler.load_state_arrays(part("sampler."))
+        self.rng.bit_generator.state = values["rng"]

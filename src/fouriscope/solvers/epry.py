@@ -1,0 +1,268 @@
+"""EPRY: measured moduli put into one field after the other, the way laboratories reconstruct; a baseline."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import DivergenceError, InvalidInputError
+from fouriscope.fidelity import DataFidelity, Sampler
+from fouriscope.forward.objects import ComplexArray, RealArray
+from fouriscope.solvers._epry_arrays import mean_light, on_frame_grid, spectrum_of, union_of_pupils, x_of
+from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
+from fouriscope.solvers.start import StartName, starting_point
+from fouriscope.solvers.truth import observed_phase, observed_truth
+
+Order = Literal["na", "random", "sampler"]
+
+# Frames and pupils are fetched for so many LEDs at a time, so that memory does not grow with their number.
+GROUP = 64
+# δ, in units of the largest |·|² it stands beside: it only keeps 0/0 away, the steps are bounded by themselves.
+DAMPING = 1e-9
+# The light of an object that explains the frames is at most that of all frames together; beyond this many times that,
+# a run is lost.
+ALARM = 100.0
+# Directions nearer than this are on one ring: rounding must not decide in which order it is gone round.
+SAME_NA = 1e-6
+
+
+class EPRY(Solver):
+    r"""O ← O + α · \|Q\|/max\|Q\| · Q̄/(\|Q\|² + δ) Δ,   Q = C P_i,   for one LED i after the other.
+
+    O is the spectrum of a complex object, P_i the pupil that the model knows (moved by the LED's fraction of a bin) and
+    C a correction of it that all LEDs share. With S_i the crop at LED i, one LED is
+
+    1. ψ = C P_i S_i O, the spectrum of its field u = F⁻¹ψ;
+    2. u' = √max(y_i, 0) · u/\|u\| where a pixel is measured; in the margin and under the mask u' = u;
+    3. Δ = F(u' − u), which moves O as above and, if β > 0, from the same O,
+       C ← C + β · \|E\|/(max\|P\| max\|O\|) · Ē/(\|E\|² + δ) Δ with E = P_i S_i O.
+
+    The maximum of \|O\| is taken over the whole spectrum, before the sweep: with that of each crop, dark-field frames,
+    however noisy, would move C as much as bright ones do.
+
+    A step is a sweep over the LEDs that the sampler draws. After each sweep C is scaled to mean modulus 1 and O takes
+    the factor, because the frames know only their product. Nothing tells either of a tilt of C from a shift of the
+    object, and C is the same for all LEDs bin by bin: it does not move with the fraction of a bin as P_i does.
+
+    There is no objective, no noise model and no prior: noise is fitted like everything else, and dark frames, whose √y
+    is biased by noise, count as much as bright ones.
+
+    Parameters
+    ----------
+    fidelity
+        Where model, frames, mask and weights come from. Its loss is not minimised; the misfit is reported in it, from
+        the fields as each LED finds them, so that it compares with the other solvers'. A frame of weight 0 is left
+        out; other weights count in the reported misfit only.
+    sampler
+        Which LEDs a sweep visits; each of them is visited once, whatever its weight in the minibatch.
+    order
+        "na": from the axis outwards and round each ring, so that a dark-field frame finds the phase that its
+        neighbours left; "random": a new order for each sweep; "sampler": as drawn.
+    object_step
+        α. 1 replaces what the pupil sees; smaller averages over LEDs. Together with β above 2 it may diverge.
+    pupil_step
+        β; 0 leaves C = 1, the pupil is known.
+    pupil_start
+        The first iteration (from 1) that moves C: an object that means something should come first.
+    decay
+        Both steps are divided by 1 + decay · (k − 1) in iteration k. Without it, noise keeps a run moving for ever.
+    start
+        "flat", "linear" (bright-field deconvolution) or an array.
+    seed
+        Of the sampler and of a random order. Same seed, same result.
+    truth
+        Only to report the SNR.
+
+    Attributes
+    ----------
+    x
+        What the model's object can hold. "complex": phase and absorption −log\|o\|. "phase": the phase alone, though
+        inside EPRY the amplitude is free. The phase is measured from the direction of the mean of o, lies within ±π
+        of it, and is not unwrapped.
+
+    References
+    ----------
+    X. Ou, G. Zheng and C. Yang, "Embedded pupil function recovery for Fourier ptychographic microscopy" (2014).
+
+    Examples
+    --------
+    A lens that is out of focus by 10 µm, which the model does not know:
+
+    >>> import numpy as np, fouriscope as fs
+    >>> from fouriscope.fidelity import AllLEDs
+    >>> from fouriscope.solvers import EPRY, Iterations
+    >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> leds = fs.LEDArray.square(7, pitch=4e-3, height=70e-3)
+    >>> lens = fs.ForwardModel(optics, leds, (32, 32), pupil=fs.Pupil(defocus=10e-6))
+    >>> truth = 0.4 * (np.indices(lens.object_shape).sum(axis=0) % 40 < 20)
+    >>> data = fs.simulate(lens, truth, seed=0)
+    >>> model = fs.ForwardModel(optics, leds, (32, 32))
+    >>> fidelity = fs.DataFidelity(model, data.frames, loss="amplitude")
+    >>> misfits = []
+    >>> for beta in (0.0, 1.0):
+    ...     solver = EPRY(fidelity, AllLEDs(np.arange(len(model))), pupil_step=beta)
+    ...     misfits.append(solver.solve(Iterations(20)).last.misfit)
+    >>> bool(misfits[1] < 0.3 * misfits[0]), solver.pupil.shape
+    (True, (32, 32))
+    """
+
+    def __init__(
+        self,
+        fidelity: DataFidelity,
+        sampler: Sampler,
+        *,
+        order: Order = "na",
+        object_step: float = 1.0,
+        pupil_step: float = 0.0,
+        pupil_start: int = 1,
+        decay: float = 0.0,
+        start: StartName | RealArray = "flat",
+        seed: int = 0,
+        truth: RealArray | None = None,
+    ) -> None:
+        model = fidelity.model
+        if order not in get_args(Order):
+            raise InvalidInputError(f"order must be one of {', '.join(get_args(Order))}, got {order!r}")
+        if not (math.isfinite(object_step) and object_step > 0):
+            raise InvalidInputError(f"object_step must be a positive number (1 is usual), got {object_step}")
+        if not (math.isfinite(pupil_step) and pupil_step >= 0):
+            raise InvalidInputError(
+                f"pupil_step must be a number of at least 0 (0 keeps the pupil, 1 recovers it), got {pupil_step}"
+            )
+        if not (isinstance(pupil_start, int | np.integer) and pupil_start >= 1):
+            raise InvalidInputError(f"pupil_start is an iteration, a whole number from 1, got {pupil_start!r}")
+        if not (math.isfinite(decay) and decay >= 0):
+            raise InvalidInputError(f"decay must be a number of at least 0 (0 keeps the steps), got {decay}")
+        if model.object.channels not in (("phase",), ("phase", "absorption")):
+            raise InvalidInputError(
+                f"EPRY finds a complex object and gives its phase, or phase and absorption; the model's object has "
+                f"{', '.join(model.object.channels)}: use object='phase' or 'complex'"
+            )
+        super().__init__(truth=observed_truth(model, truth))
+        self.fidelity, self.sampler, self.order = fidelity, sampler, order
+        self.object_step, self.pupil_step = float(object_step), float(pupil_step)
+        self.pupil_start, self.decay = int(pupil_start), float(decay)
+        self.rng = np.random.default_rng(seed)
+        self._spectrum = spectrum_of(model, starting_point(start, fidelity))
+        pupil = union_of_pupils(model)
+        self._largest_pupil = float(pupil.max())
+        self._correction = (pupil > 0).astype(model.complex_dtype)
+        self._brightest = mean_light(self._spectrum)
+        self._iterations = 0
+        self._x = x_of(model, self._spectrum)
+
+    @property
+    def x(self) -> RealArray:
+        return self._x
+
+    def observed(self) -> RealArray:
+        return observed_phase(self.fidelity.model, self._x)
+
+    @property
+    def pupil(self) -> ComplexArray:
+        """C on the frequency grid of the frame (margins included), zero frequency in the middle, 0 outside the disc.
+
+        ``Pupil(model.pupil.zernike, model.pupil.defocus, array=solver.pupil)`` is the recovered pupil of a model
+        whose own pupil has no array.
+        """
+        return on_frame_grid(self.fidelity.model, self._correction)
+
+    @np.errstate(over="ignore", invalid="ignore")  # _check notices what overflows, and says it
+    def step(self) -> StepReport:
+        fading = 1 + self.decay * self._iterations
+        object_step = self.object_step / fading
+        pupil_step = self.pupil_step / fading if self._iterations + 1 >= self.pupil_start else 0.0
+        batch = self.sampler.draw(self.rng)
+        order = self._in_order(batch.leds)
+        order = order[self.fidelity.weights[batch.leds[order]] > 0]
+        # Copies, so that an interrupted sweep leaves nothing half done.
+        spectrum, correction = self._spectrum.copy(), self._correction.copy()
+        largest = (float(np.abs(spectrum).max()) * self._largest_pupil) ** 2 if pupil_step else 0.0
+        misfits, lights = np.zeros(len(batch.leds)), np.zeros(len(batch.leds))
+        for first in range(0, len(order), GROUP):
+            group = order[first : first + GROUP]
+            steps = (object_step, pupil_step, largest)
+            misfits[group], lights[group] = self._sweep(spectrum, correction, batch.leds[group], steps)
+        if pupil_step:
+            scale = spectrum.real.dtype.type(np.abs(correction[correction != 0]).mean())
+            correction /= scale
+            spectrum *= scale
+        misfit = self.fidelity.mean(misfits, batch)
+        brightest = max(self._brightest, float(lights.max()))
+        self._check(misfit, mean_light(spectrum), brightest)
+        x = x_of(self.fidelity.model, spectrum)
+        residual = relative_distance(x, self._x)
+        self._spectrum, self._correction, self._x, self._brightest = spectrum, correction, x, brightest
+        self._iterations += 1
+        return StepReport(misfit, residual, object_step, 0.0, len(order))
+
+    def _sweep(
+        self,
+        spectrum: ComplexArray,
+        correction: ComplexArray,
+        leds: NDArray[np.int64],
+        steps: tuple[float, float, float],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Visit ``leds`` in turn, updating both arrays in place: (misfit, light) of each."""
+        from fouriscope.solvers._epry_kernels import sweep
+
+        fidelity, model = self.fidelity, self.fidelity.model
+        misfits, lights = np.empty(len(leds)), np.empty(len(leds))
+        sweep(
+            *(spectrum, correction, *model.pupils(leds), model.box_rows[leds], model.box_columns[leds]),
+            *(*model.geometry.grid_shape, model.geometry.margin),
+            *(*fidelity.frames_of(leds), *fidelity.masks_of(leds)),
+            *(fidelity.loss.code, fidelity.loss.epsilon, *steps, DAMPING, misfits, lights),
+        )
+        return misfits, lights
+
+    def _in_order(self, leds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where in ``leds`` to find the LED that is visited first, second…"""
+        if self.order == "sampler":
+            return np.arange(len(leds))
+        if self.order == "random":
+            return self.rng.permutation(len(leds))
+        na_y, na_x = self.fidelity.model.geometry.na[leds].T
+        rings = np.rint(np.hypot(na_y, na_x) / SAME_NA)
+        # + 0.0 makes −0 into 0, which arctan2 would put at the other end of the round.
+        angles = np.arctan2(np.rint(na_y / SAME_NA) + 0.0, np.rint(na_x / SAME_NA) + 0.0)
+        return np.lexsort((angles, rings))
+
+    def _check(self, misfit: float, light: float, brightest: float) -> None:
+        if light <= ALARM * brightest * len(self.fidelity) and math.isfinite(misfit):
+            return
+        raise DivergenceError(
+            f"EPRY diverged in iteration {self._iterations + 1} with object_step={self.object_step:g} and "
+            f"pupil_step={self.pupil_step:g} (misfit {misfit:.3g}, mean |o|² {light:.3g}); use steps of at most 1, "
+            "and see that the frames are free of NaN where no mask hides it"
+        )
+
+    def state(self) -> SolverState:
+        arrays: dict[str, NDArray[Any]] = {"spectrum": self._spectrum, "correction": self._correction}
+        arrays |= {f"sampler.{name}": array for name, array in self.sampler.state_arrays().items()}
+        values = {
+            "iterations": self._iterations,
+            "brightest": self._brightest,
+            "rng": self.rng.bit_generator.state,
+        }
+        return SolverState(arrays, values)
+
+    def load_state(self, state: SolverState) -> None:
+        arrays, values = state.arrays, state.values
+        for name, own in (("spectrum", self._spectrum), ("correction", self._correction)):
+            if name not in arrays or arrays[name].shape != own.shape or arrays[name].dtype != own.dtype:
+                found = f"{arrays[name].dtype} {arrays[name].shape}" if name in arrays else "none"
+                raise InvalidInputError(
+                    f"the state must hold a {name} of {own.dtype} {own.shape}, found {found}: continue with the "
+                    "solver, model and precision that saved it"
+                )
+        self._spectrum, self._correction = arrays["spectrum"], arrays["correction"]
+        self._iterations, self._brightest = int(values["iterations"]), float(values["brightest"])
+        self.sampler.load_state_arrays(
+            {name.removeprefix("sampler."): array for name, array in arrays.items() if name.startswith("sampler.")}
+        )
+        self.rng.bit_generator.state = values["rng"]
+        self._x = x_of(self.fidelity.model, self._spectrum)

@@ -1,0 +1,68 @@
+"""`fouriscope tune`: what it prints, and what it leaves of a file that a person wrote."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import Command, fouriscope
+
+__all__ = ["fouriscope"]
+
+
+@pytest.fixture
+def config(fouriscope: Command, tmp_path: Path) -> Path:
+    fouriscope("simulate", tmp_path / "data", "--frame", 24, "--radius", 3.2)
+    path = tmp_path / "data" / "config.toml"
+    path.write_text("# taken on a Tuesday\n" + path.read_text().replace("iterations = 300", "iterations = 30 # short"))
+    return path
+
+
+def test_the_choice_is_written_and_comments_stay(fouriscope: Command, config: Path) -> None:
+    ended = fouriscope("tune", config, "--evaluations", 3, "--criterion", "held-out")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.count("misfit of held-out frames") == 3
+    text = config.read_text()
+    assert text.startswith("# taken on a Tuesday\n")
+    assert "# short" in text
+    strength = tomllib.loads(text)["prior"]["strength"]
+    assert 0 < strength < 1
+    assert f"prior.strength = {strength:.4g}" in ended.out
+    assert config.with_suffix(".tuning.png").read_bytes().startswith(b"\x89PNG")
+    assert fouriscope("reconstruct", config, "-q").code == 0
+
+
+def test_a_dry_run_changes_nothing(fouriscope: Command, config: Path) -> None:
+    before = config.read_bytes()
+    ended = fouriscope("tune", config, "--evaluations", 3, "--dry-run")
+    assert ended.code == 0
+    assert "SNR" in ended.out, "the configuration names a truth"
+    assert config.read_bytes() == before
+
+
+def test_a_section_that_is_not_there_is_added(fouriscope: Command, config: Path) -> None:
+    text = config.read_text()
+    start = text.index("[prior]")
+    config.write_text(text[:start] + text[text.index("[solver]") :])
+    assert fouriscope("tune", config, "--evaluations", 3).code == 0
+    assert tomllib.loads(config.read_text())["prior"]["strength"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--criterion", "guess"), "--criterion is truth or held-out"),
+        (("--key", "prior.colour"), "'prior.colour' is not in the configuration"),
+        (("--held-out", 30, "--criterion", "held-out"), "between 1 and 18 can be held out, got 30"),
+    ],
+)
+def test_wrong_requests(fouriscope: Command, config: Path, arguments: tuple[object, ...], message: str) -> None:
+    before = config.read_bytes()
+    assert message in fouriscope.fails("tune", config, *arguments)
+    assert config.read_bytes() == before
+
+
+def test_no_file(fouriscope: Command, tmp_path: Path) -> None:
+    assert "no such file" in fouriscope.fails("tune", tmp_path / "nothing.toml")
