@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fouriscope.run.config import parse_config
+from fouriscope.acquisition.frames import KINDS
+from fouriscope.run.config import FramesSection, parse_config
 
+ENDINGS = [ending for endings in KINDS.values() for ending in endings]
 ROOT = Path(__file__).parent.parent
 
 
@@ -38,6 +40,20 @@ def test_documented_configuration_is_complete_and_understood() -> None:
         assert shown == type(shown)(), section
         optional = {name for name, value in shown if value is None}
         assert set(document[section]) == set(type(shown).model_fields) - optional, section
+
+
+def test_every_key_of_frames_is_documented() -> None:
+    (block,) = blocks(ROOT / "docs" / "configuration.md", "toml")
+    section = block[block.index("[frames]") : block.index("[microscope]")]
+    assert set(re.findall(r"^(?:# )?([a-z_]+) = ", section, re.MULTILINE)) == set(FramesSection.model_fields)
+    # Uncommented, every example is one that the code understands; those shown as they stand are the defaults.
+    shown = parse_config(tomllib.loads(block), where="docs").frames
+    assert shown == FramesSection(path="frames.tif")
+
+
+def test_every_format_that_is_read_is_documented() -> None:
+    page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    assert all(f"`{ending}`" in page or ending in (".tiff", ".h5", ".hdf5", ".hdf", ".zarr") for ending in ENDINGS)
 
 
 def test_every_page_that_the_readme_links_exists() -> None:

@@ -15,6 +15,7 @@ import pytest
 from skimage.io import imread
 
 from fouriscope import plots
+from fouriscope.acquisition import ArrayFrames
 from fouriscope.errors import InvalidInputError
 
 Image = npt.NDArray[np.float64]
@@ -279,3 +280,21 @@ def test_curves_that_cannot_be_drawn(truth: Image) -> None:
         plots.convergence_figure({"misfit": ([1, 2], [0.0, -1.0])}, log_y=True)
     with pytest.raises(InvalidInputError, match=r"phase has \(60, 60\) and amplitude has \(30, 60\)"):
         plots.result_figure(truth, truth[:30])
+
+
+def test_contact_sheet_places_frames_at_their_leds() -> None:
+    """A frame's mean is found on the sheet at its direction: rows down, columns to the right."""
+    directions = np.array([(0.0, 0.0), (0.0, 0.2), (0.2, 0.0), (-0.2, -0.2)])
+    frames = ArrayFrames(np.ones((4, 16, 16)) * np.array([1.0, 0.25, 0.5, 0.75])[:, None, None])
+    figure = plots.contact_sheet(frames, directions, 0.5, frames.array.mean(axis=(1, 2)), {2: "dead"})
+    axes, brightness = figure.axes
+    canvas = np.asarray(axes.get_images()[0].get_array())
+    reach = axes.get_xlim()[1]
+    for (y, x), value in zip(directions, (1.0, 0.25, 0.5, 0.75), strict=True):
+        row, column = (int((place + reach) / (2 * reach) * len(canvas)) for place in (y, x))
+        assert canvas[row, column] == pytest.approx(value)
+    assert axes.get_ylim() == (reach, -reach)
+    assert "1 rejected" in figure.texts[0].get_text()
+    assert len(brightness.get_lines()) == 2
+    with pytest.raises(InvalidInputError, match="one direction and one brightness for each of 4 frames"):
+        plots.contact_sheet(frames, directions[:3], 0.5, np.ones(4))

@@ -131,12 +131,10 @@ def test_arrays_that_are_not_a_stack(tmp_path: Path, suffix: str, array: NDArray
         open_frames(path)
 
 
-def test_npy_in_the_wrong_order_or_with_objects_or_an_archive(tmp_path: Path) -> None:
-    path = write(tmp_path / "frames.npy", np.asfortranarray(stack()))
-    with pytest.raises(InvalidInputError, match="C-ordered"):
-        open_frames(path)
+def test_npy_with_objects_or_an_archive(tmp_path: Path) -> None:
+    path = tmp_path / "frames.npy"
     np.save(path, np.array([None, 1], dtype=object), allow_pickle=True)
-    with pytest.raises(InvalidInputError, match="cannot be read as a stack of frames"):
+    with pytest.raises(InvalidInputError, match="it holds Python objects, not numbers"):
         open_frames(path)
     with path.open("wb") as file:
         np.savez(file, a=stack())
@@ -156,7 +154,7 @@ def test_tiff_of_colours_complex_numbers_or_pages_that_differ(tmp_path: Path) ->
         tiff.write(stack()[0])
         tiff.write(stack()[1, :20])
     frames = open_frames(path)
-    with pytest.raises(InvalidInputError, match=r"page 1 has shape \(20, 30\), the first has \(40, 30\)"):
+    with pytest.raises(InvalidInputError, match=r"page 1 has shape \(20, 30\), the first \(40, 30\)"):
         frames.frame(1)
 
 
@@ -200,9 +198,9 @@ def test_zarr_that_is_no_array(tmp_path: Path) -> None:
 def test_a_missing_file_and_an_unknown_kind(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"absent\.npy: no such file"):
         open_frames(tmp_path / "absent.npy")
-    (tmp_path / "frames.mat").touch()
-    with pytest.raises(InvalidInputError, match=r"must be a \.npy, \.tif, \.tiff or \.zarr stack, got '\.mat'"):
-        open_frames(tmp_path / "frames.mat")
+    (tmp_path / "frames.doc").touch()
+    with pytest.raises(InvalidInputError, match=r"a folder of images or a file that ends in \.npy, .*, got '\.doc'"):
+        open_frames(tmp_path / "frames.doc")
 
 
 @pytest.mark.parametrize(

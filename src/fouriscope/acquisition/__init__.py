@@ -1,23 +1,36 @@
-"""y_i: frames on demand and the acquisition they belong to."""
+"""y_i: frames on demand, what is done to them, and the acquisition they belong to."""
 
 from fouriscope.acquisition.acquisition import Acquisition
-from fouriscope.acquisition.frames import (
-    ArrayFrames,
-    CalibratedFrames,
-    Frames,
-    NpyFrames,
-    TiffFrames,
-    ZarrFrames,
-    open_frames,
-)
+from fouriscope.acquisition.corrections import CorrectedFrames, Corrections
+from fouriscope.acquisition.description import Description
+from fouriscope.acquisition.frames import ArrayFrames, CalibratedFrames, Frames, open_frames
+from fouriscope.acquisition.images import FolderFrames, TiffFrames
+from fouriscope.acquisition.masks import FrameMasks, find_bad_pixels, materialise
+from fouriscope.acquisition.readers import describe
+from fouriscope.acquisition.readers.ptylab import write_ptylab
+from fouriscope.acquisition.stacks import Hdf5Frames, NpyFrames, ZarrFrames
+from fouriscope.acquisition.survey import Survey, bad_frames, survey_frames
 
 __all__ = [
     "Acquisition",
     "ArrayFrames",
     "CalibratedFrames",
+    "CorrectedFrames",
+    "Corrections",
+    "Description",
+    "FolderFrames",
+    "FrameMasks",
     "Frames",
+    "Hdf5Frames",
     "NpyFrames",
+    "Survey",
     "TiffFrames",
     "ZarrFrames",
+    "bad_frames",
+    "describe",
+    "find_bad_pixels",
+    "materialise",
     "open_frames",
+    "survey_frames",
+    "write_ptylab",
 ]

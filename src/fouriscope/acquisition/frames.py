@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import struct
-import threading
-import weakref
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.acquisition.images import FolderFrames, TiffFrames
+from fouriscope.acquisition.stacks import Hdf5Frames, NpyFrames, ZarrFrames, open_mat, open_npz
+from fouriscope.acquisition.stored import READ_ERRORS, first_line
 from fouriscope.errors import InvalidInputError
 
 
@@ -59,111 +57,6 @@ class ArrayFrames:
         return frame
 
 
-# What readers of files raise for one that is not, or no longer, what it should be; codecs raise RuntimeError.
-_READ_ERRORS = (OSError, ValueError, EOFError, RuntimeError, IndexError, KeyError, struct.error, zlib.error)
-
-
-@contextmanager
-def _reading(path: Path, index: int) -> Iterator[None]:
-    """Whatever goes wrong inside the block is the fault of the file."""
-    try:
-        yield
-    except InvalidInputError:
-        raise
-    except _READ_ERRORS as error:
-        raise InvalidInputError(
-            f"{path}: frame {index} cannot be read ({(str(error).splitlines() or ['?'])[0]}); "
-            "was the file changed or removed?"
-        ) from error
-
-
-class NpyFrames:
-    """Frames in a ``.npy`` file, read one by one (not mapped: a mapped file would count as memory of the process)."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        mapped: Any = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(mapped, np.memmap):
-            mapped.close()
-            raise InvalidInputError(f"{path}: one array was expected, this is an archive of arrays (.npz)")
-        if mapped.ndim != 3 or mapped.dtype.kind not in "fiu" or not mapped.flags.c_contiguous:
-            raise InvalidInputError(
-                f"{path}: a C-ordered real array of shape (frames, rows, columns) was expected, "
-                f"got {mapped.dtype} of shape {mapped.shape}"
-            )
-        self.shape: tuple[int, int, int] = mapped.shape
-        self.dtype = mapped.dtype
-        self._first_byte = mapped.offset
-        # A file cut short is found now, not in the middle of a run.
-        expected = self._first_byte + mapped.nbytes
-        if path.stat().st_size < expected:
-            raise InvalidInputError(f"{path}: {expected} bytes were expected, the file has {path.stat().st_size}")
-
-    def frame(self, index: int) -> NDArray[Any]:
-        pixels = self.shape[1] * self.shape[2]
-        with _reading(self.path, index), self.path.open("rb") as file:
-            file.seek(self._first_byte + index * pixels * self.dtype.itemsize)
-            return np.fromfile(file, self.dtype, pixels).reshape(self.shape[1:])
-
-
-class TiffFrames:
-    """Frames in a multi-page TIFF, one page a frame, read page by page."""
-
-    def __init__(self, path: Path) -> None:
-        import tifffile
-
-        self.path = path
-        self._lock = threading.Lock()  # one place in the file for all threads
-        try:
-            self._file = tifffile.TiffFile(path)
-            weakref.finalize(self, self._file.close)
-            page = self._file.pages[0]
-            ends = [sum(last) for p in self._file.pages for last in zip(p.dataoffsets, p.databytecounts, strict=True)]
-        except (tifffile.TiffFileError, IndexError, struct.error) as error:
-            raise InvalidInputError(f"{path}: not a readable TIFF ({error})") from error
-        if len(page.shape) != 2 or np.dtype(page.dtype).kind not in "fiu":
-            raise InvalidInputError(f"{path}: grey pages were expected, got {page.dtype} pages of shape {page.shape}")
-        # A file cut short or of an unknown compression is found now, not in the middle of a run.
-        if path.stat().st_size < max(ends):
-            raise InvalidInputError(f"{path}: {max(ends)} bytes were expected, the file has {path.stat().st_size}")
-        self.shape: tuple[int, int, int] = (len(self._file.pages), *page.shape)
-        try:
-            page.asarray()
-        except _READ_ERRORS as error:
-            codec = "; install it: pip install imagecodecs" if "imagecodecs" in str(error) else ""
-            raise InvalidInputError(f"{path}: the first page cannot be decoded ({error}){codec}") from error
-
-    def frame(self, index: int) -> NDArray[Any]:
-        with _reading(self.path, index), self._lock:
-            image: NDArray[Any] = self._file.pages[index].asarray()
-        if image.shape != self.shape[1:]:
-            raise InvalidInputError(
-                f"{self.path}: page {index} has shape {image.shape}, the first has {self.shape[1:]}"
-            )
-        return image
-
-
-class ZarrFrames:
-    """Frames in a Zarr array of shape (frames, rows, columns); one chunk a frame reads best."""
-
-    def __init__(self, path: Path) -> None:
-        import zarr
-
-        self.path = path
-        self.array = zarr.open_array(str(path), mode="r")
-        if len(self.array.shape) != 3 or np.dtype(self.array.dtype).kind not in "fiu":
-            raise InvalidInputError(
-                f"{path}: a real array of shape (frames, rows, columns) was expected, "
-                f"got {self.array.dtype} of shape {self.array.shape}"
-            )
-        self.shape: tuple[int, int, int] = self.array.shape
-
-    def frame(self, index: int) -> NDArray[Any]:
-        with _reading(self.path, index):
-            self.path.stat()  # a chunk that is missing reads as zeros, and so would a folder that is
-            return np.asarray(self.array[index])
-
-
 class CalibratedFrames:
     """(counts − offset) / gain: from camera counts to intensity in units of the empty bright field."""
 
@@ -183,25 +76,108 @@ class CalibratedFrames:
         return (image - self.offset) / self.gain
 
 
-_READERS: dict[str, Callable[[Path], Frames]] = {
-    ".npy": NpyFrames,
-    ".tif": TiffFrames,
-    ".tiff": TiffFrames,
-    ".zarr": ZarrFrames,
+KINDS: dict[str, tuple[str, ...]] = {
+    "npy": (".npy",),
+    "npz": (".npz",),
+    "tiff": (".tif", ".tiff"),
+    "zarr": (".zarr",),
+    "hdf5": (".h5", ".hdf5", ".hdf"),
+    "mat": (".mat",),
+    "folder": (),
 }
+_ENDINGS = ", ".join(ending for endings in KINDS.values() for ending in endings)
 
 
-def open_frames(path: str | Path) -> Frames:
-    """Open a stack of frames lazily; the format follows from the name: .npy, .tif, .tiff or .zarr."""
+def kind_of(path: Path) -> str | None:
+    """How frames are stored, by the name of what holds them: the key of :data:`KINDS`, or None."""
+    if path.is_dir() and path.suffix.lower() != ".zarr":
+        return "folder"
+    return next((kind for kind, endings in KINDS.items() if path.suffix.lower() in endings), None)
+
+
+def open_frames(
+    path: str | Path,
+    *,
+    kind: str | None = None,
+    dataset: str | None = None,
+    axes: str | None = None,
+    pattern: str | None = None,
+    files: Sequence[str] | None = None,
+    roi: Sequence[int] | None = None,
+    amplitude: bool = False,
+    bit_shift: int = 0,
+) -> Frames:
+    """Open a stack of frames lazily.
+
+    Parameters
+    ----------
+    path
+        A file, or a folder with one image a frame.
+    kind
+        "npy", "npz", "tiff", "zarr", "hdf5", "mat" or "folder"; it follows from the name unless given.
+    dataset
+        The array inside an .npz, HDF5, MATLAB or Zarr file; needed where there are several.
+    axes
+        Order of the axes of that array: n counts frames, y rows, x columns. "nyx" unless given; "yxn" for MATLAB.
+    pattern, files
+        Of a folder: which files (``"led_*.tif"``, in natural order), or their names in the order of the LEDs.
+    roi
+        (row, column, height, width) of the part of each frame to read.
+    amplitude
+        The numbers are amplitudes: frames are their squares.
+    bit_shift
+        Bits by which a camera shifted its counts to the left: 4 for 12 bits in 16.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/stack.npy", np.arange(24.0).reshape(2, 3, 4))
+    ...     frames = open_frames(f"{folder}/stack.npy", roi=(1, 1, 2, 2))
+    ...     frames.shape, frames.frame(1).tolist()
+    ((2, 2, 2), [[17.0, 18.0], [21.0, 22.0]])
+    """
     path = Path(path)
     if not path.exists():
-        raise InvalidInputError(f"{path}: no such file; frames must be a .npy, .tif, .tiff or .zarr stack")
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise InvalidInputError(f"{path}: frames must be a .npy, .tif, .tiff or .zarr stack, got {path.suffix!r}")
+        raise InvalidInputError(f"{path}: no such file or folder; frames are a folder of images or end in {_ENDINGS}")
+    kind = kind or kind_of(path)
+    if kind not in KINDS:
+        raise InvalidInputError(
+            f"{path}: frames must be a folder of images or a file that ends in {_ENDINGS}, got {path.suffix!r}; "
+            f"or say what it is, kind = {', '.join(KINDS)}"
+        )
+    if kind == "folder" and not path.is_dir():
+        raise InvalidInputError(f"{path}: kind = 'folder' expects a folder, this is a file")
     try:
-        return reader(path)
-    except (OSError, ValueError, EOFError) as error:
+        frames = _open(path, kind, dataset, axes, pattern, files, roi)
+    except READ_ERRORS as error:
         if isinstance(error, InvalidInputError):
             raise
-        raise InvalidInputError(f"{path}: cannot be read as a stack of frames ({error})") from error
+        raise InvalidInputError(f"{path}: cannot be read as a stack of frames ({first_line(error)})") from error
+    if amplitude or bit_shift:
+        from fouriscope.acquisition.corrections import CorrectedFrames, Corrections
+
+        return CorrectedFrames(frames, Corrections(amplitude=amplitude, bit_shift=bit_shift))
+    return frames
+
+
+def _open(
+    path: Path,
+    kind: str,
+    dataset: str | None,
+    axes: str | None,
+    pattern: str | None,
+    files: Sequence[str] | None,
+    roi: Sequence[int] | None,
+) -> Frames:
+    if kind == "folder":
+        return FolderFrames(path, roi, pattern=pattern, files=files)
+    if kind == "tiff":
+        return TiffFrames(path, roi)
+    if kind == "npy":
+        return NpyFrames(path, axes, roi)
+    if kind == "npz":
+        return open_npz(path, dataset, axes, roi)
+    if kind == "mat":
+        return open_mat(path, dataset, axes, roi)
+    return (ZarrFrames if kind == "zarr" else Hdf5Frames)(path, axes, roi, dataset)

@@ -121,6 +121,26 @@ def resume(
     raise typer.Exit(run_resumption(run, iterations, checkpoint_seconds, console=_console(quiet), quiet=quiet))
 
 
+@app.command("import")
+def import_(
+    path: Annotated[Path, typer.Argument(help="A file or folder with frames, of any format that is understood.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The description to write.")] = Path("acquisition.toml"),
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="section.key=value for what the files do not say; can be repeated."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Recognise an acquisition, say what was found and what is missing, and write its acquisition.toml.
+
+    Exit code 1 means that keys are missing: they stand in the file as comments to fill in.
+    """
+    from fouriscope.cli.importing import run_import
+
+    raise typer.Exit(run_import(path, out, sets=set_ or [], force=force, console=_console(quiet)))
+
+
 @app.command()
 def tune(
     config: Annotated[Path, typer.Argument(help="The configuration, a TOML file; the choice is written into it.")],
@@ -178,11 +198,15 @@ def paper(
 
 
 @app.command()
-def info(config: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]) -> None:
-    """Say what a configuration compiles to, with a warning for a set-up that cannot work."""
+def info(
+    config: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")],
+    frames: Annotated[bool, typer.Option("--frames", help="Statistics of each frame, one line an LED.")] = False,
+    sheet: Annotated[Path | None, typer.Option(help="Write a contact sheet: each frame at its LED's place.")] = None,
+) -> None:
+    """Say what a configuration compiles to and what is in its frames, with a verdict."""
     from fouriscope.cli.info import show_info
 
-    show_info(config, console=_console(False))
+    show_info(config, every_frame=frames, sheet=sheet, console=_console(False))
 
 
 @app.command()

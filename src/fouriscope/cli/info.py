@@ -1,23 +1,135 @@
-"""`fouriscope info`: what a configuration compiles to."""
+"""`fouriscope info`: what a configuration compiles to, what is in its frames, and whether the two fit."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from fouriscope.optics import report_geometry
+from fouriscope.acquisition import CorrectedFrames, Corrections, Frames, survey_frames
+from fouriscope.acquisition.suggestions import order_is_wrong, suggest
+from fouriscope.acquisition.survey import Survey, bad_frames
+from fouriscope.errors import InvalidInputError
+from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_geometry
+from fouriscope.run.config import FramesSection
+from fouriscope.run.measured import corrections_of, open_stored, rejected_frames
 from fouriscope.run.memory import memory_available, memory_needed
 
 
-def show_info(config_path: Path, *, console: Console) -> None:
-    """Print the report of the optics and of what a reconstruction needs; frames, if any, are opened but not read."""
+def show_info(config_path: Path, *, every_frame: bool = False, sheet: Path | None = None, console: Console) -> None:
+    """Print the report of the optics and of what a reconstruction needs; then read the frames, if there are any."""
     config = load_config(config_path)
     geometry = build_geometry(config, config_path.parent)
-    console.print(escape(str(report_geometry(geometry))), soft_wrap=True)
+    report = report_geometry(geometry)
+    console.print(escape(str(report)), soft_wrap=True)
     available = memory_available()
     free = "" if available is None else f" of {available / 2**30:.1f} GiB free"
     console.print(f"memory                   {memory_needed(geometry, config) / 2**20:.0f} MiB{free}")
+    if config.frames.path is None:
+        if sheet is not None or every_frame:
+            raise InvalidInputError("frames.path is missing: without frames there is nothing to show of them")
+        return
+    stored = open_stored(config.frames, config_path.parent)
+    corrections = corrections_of(config.frames, stored, config_path.parent, geometry.optics, geometry.na)
+    CorrectedFrames(stored, corrections)  # raises where dark, flat, exposures or background do not fit the frames
+    counts: Frames = stored
+    if config.frames.bit_shift or config.frames.amplitude:
+        corrections = Corrections(bit_shift=config.frames.bit_shift, amplitude=config.frames.amplitude)
+        counts = CorrectedFrames(stored, corrections)
+    survey = survey_frames(counts, dtype=getattr(stored, "dtype", None))
+    exposures = None if config.frames.exposures is None else np.array(config.frames.exposures)
+    rejected = _rejected(config.frames, survey, geometry, exposures)
+    _show_frames(survey, geometry, rejected, console)
+    if every_frame:
+        _show_each(survey, geometry, rejected, console)
+    worries = [*report.warnings, *concerns(config.frames, survey, geometry, exposures, rejected)]
+    for worry in worries[len(report.warnings) :]:
+        console.print(f"warning: {escape(worry)}")
+    verdict = "ready to reconstruct"
+    if worries:
+        verdict = (
+            f"look at the {len(worries)} warnings above first" if len(worries) > 1 else "look at the warning above"
+        )
+    console.print(f"verdict                  {verdict}")
+    if sheet is not None:
+        from fouriscope.plots import contact_sheet, save_figure
+
+        save_figure(contact_sheet(counts, geometry.na, geometry.optics.na, survey.mean, rejected), sheet)
+        console.print(f"{escape(str(sheet))}: contact sheet")
+
+
+def concerns(
+    section: FramesSection,
+    survey: Survey,
+    geometry: Geometry,
+    exposures: np.ndarray[tuple[int], np.dtype[np.float64]] | None,
+    rejected: dict[int, str],
+) -> list[str]:
+    """What the frames suggest and the configuration does not do."""
+    na = geometry.optics.na
+    if order_is_wrong(survey, geometry.na, na, exposures):
+        return ["bright-field frames are no brighter than dark-field ones: wrong order of the LEDs, or wrong NA."]
+    found = []
+    for suggestion in suggest(survey, geometry.na, na, exposures, section.offset or None):
+        key, value = suggestion.key, suggestion.value
+        if key == "reject":
+            left = [index for index in value if index not in rejected]
+            if left:
+                found.append(f"frames {_listed(left)} look wrong ({suggestion.why}); leave them out: frames.reject.")
+        elif key == "saturation" and section.saturation is None:
+            found.append(f"saturated pixels count: {suggestion.why}; mask them: frames.saturation = {value:g}.")
+        elif key == "offset" and section.offset == 0 and section.dark is None:
+            found.append(f"there are {value:g} counts in the dark; subtract them: frames.offset = {value:g}.")
+        elif key == "bit_shift":
+            found.append(f"{suggestion.why}: frames.bit_shift = {value}.")
+        elif key == "gain" and not 0.5 <= value / section.gain <= 2:
+            found.append(
+                f"the empty bright field is about {value:g}, frames.gain is {section.gain:g}; intensities must be in "
+                f"units of it: frames.gain = {value:g}."
+            )
+    return found
+
+
+def _rejected(
+    section: FramesSection,
+    survey: Survey,
+    geometry: Geometry,
+    exposures: np.ndarray[tuple[int], np.dtype[np.float64]] | None,
+) -> dict[int, str]:
+    """What [frames] leaves out; frames that are named there get the reason that they themselves give, if any."""
+    reasons = bad_frames(survey, geometry.na, geometry.optics.na, exposures)
+    named = rejected_frames(section, survey, geometry.na, geometry.optics, exposures, len(survey))
+    return {index: reasons.get(index, reason) for index, reason in named.items()}
+
+
+def _show_frames(survey: Survey, geometry: Geometry, rejected: dict[int, str], console: Console) -> None:
+    console.print(
+        f"frames                   {len(survey)}, {survey.dtype}, {survey.low.min():.4g} … {survey.high.max():.4g}"
+    )
+    for name, group in (("bright field", geometry.bright_field), ("dark field", ~geometry.bright_field)):
+        if group.any():
+            low, middle, high = np.percentile(survey.mean[group], (0, 50, 100))
+            console.print(f"{name:<25}{group.sum()} frames, mean {middle:.4g} ({low:.4g} … {high:.4g})")
+    for index, reason in rejected.items():
+        console.print(f"rejected                 frame {index}: {escape(reason)}")
+
+
+def _show_each(survey: Survey, geometry: Geometry, rejected: dict[int, str], console: Console) -> None:
+    """One line a frame, in the order of the LEDs."""
+    console.print("frame     na_y     na_x    |na|  field       min   median     mean      max  at max")
+    for i, (y, x) in enumerate(geometry.na):
+        field = "bright" if geometry.bright_field[i] else "dark"
+        console.print(
+            f"{i:5d} {y:8.4f} {x:8.4f} {geometry.illumination_na[i]:7.4f}  {field:<6} {survey.low[i]:8.4g} "
+            f"{survey.median[i]:8.4g} {survey.mean[i]:8.4g} {survey.high[i]:8.4g} {survey.at_top[i]:7d}"
+            + escape(f"  rejected: {rejected[i]}" if i in rejected else "")
+        )
+
+
+def _listed(indices: list[int]) -> str:
+    shown = ", ".join(map(str, indices[:8]))
+    return shown + (f" and {len(indices) - 8} more" if len(indices) > 8 else "")

@@ -13,10 +13,12 @@ from fouriscope.plots.comparison import Panel, comparison_figure, snr_panel
 from fouriscope.plots.curves import convergence_figure, tuning_figure
 from fouriscope.plots.result import result_figure
 from fouriscope.plots.saving import save_figure
+from fouriscope.plots.sheet import contact_sheet
 
 __all__ = [
     "Panel",
     "comparison_figure",
+    "contact_sheet",
     "convergence_figure",
     "result_figure",
     "save_figure",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition import Acquisition, CalibratedFrames, Frames, open_frames
+from fouriscope.acquisition import Acquisition, Frames
+from fouriscope.acquisition.led_table import read_led_table
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, PoissonLoss, make_sampler
 from fouriscope.forward import ForwardModel
@@ -19,6 +19,7 @@ from fouriscope.priors import Prior, PriorLike, as_prior
 from fouriscope.run.config import (
     DirectionsSection,
     DiscSection,
+    FileSection,
     PupilSection,
     ReconstructionConfig,
     RingsSection,
@@ -26,6 +27,7 @@ from fouriscope.run.config import (
     SquareSection,
     StopSection,
 )
+from fouriscope.run.measured import load_image, measured, open_stored, roi_displacement
 from fouriscope.run.memory import check_memory
 from fouriscope.solvers import ADMM, EPRY, RED, Descent, Iterations, PnP, Residual, Seconds, StopRule
 from fouriscope.solvers.start import StartName
@@ -33,12 +35,18 @@ from fouriscope.solvers.start import StartName
 BuiltSolver = Descent | EPRY
 
 
-def build_illumination(section: Any) -> Illumination:
-    """The LEDs that the section [illumination] describes."""
+def build_illumination(section: Any, folder: Path = Path()) -> Illumination:
+    """The LEDs that the section [illumination] describes; a file in it is looked for in ``folder``."""
     if isinstance(section, DirectionsSection):
         return Directions(np.array(section.na), height=section.height)
     slide = GlassSlide(section.slide_thickness, section.slide_index) if section.slide_thickness else None
     common: dict[str, Any] = {"rotation": section.rotation, "offset": section.offset, "slide": slide}
+    if isinstance(section, FileSection):
+        table = read_led_table(folder / section.path)
+        try:
+            return table.illumination(height=section.height, pitch=section.pitch, **common)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{folder / section.path}: {error}") from error
     if isinstance(section, SquareSection):
         return LEDArray.square(section.shape, section.pitch, section.height, **common)
     if isinstance(section, DiscSection):
@@ -49,43 +57,60 @@ def build_illumination(section: Any) -> Illumination:
 
 
 def build_acquisition(config: RunConfig, folder: Path) -> Acquisition:
-    """The acquisition of a configuration whose relative paths start at ``folder``. Frames are not read yet."""
-    source = config.frames
-    if source.path is None:
-        raise InvalidInputError(
-            "frames.path is missing: the shape of the frames is enough for `fouriscope info`, a reconstruction needs "
-            "the file that holds them"
-        )
-    frames: Frames = open_frames(folder / source.path)
-    if source.offset != 0 or source.gain != 1:
-        frames = CalibratedFrames(frames, offset=source.offset, gain=source.gain)
+    """The acquisition of a configuration whose relative paths start at ``folder``.
+
+    Frames are read only where a correction is to be found "auto".
+    """
+    source, optics = config.frames, build_optics(config)
+    stored = open_stored(source, folder)
+    illumination = build_illumination(config.illumination, folder)
+    data = measured(source, stored, folder, optics, illumination)
     return Acquisition(
-        _build_optics(config),
-        build_illumination(config.illumination),
-        frames,
+        optics,
+        illumination,
+        data.frames,
         pupil=_build_pupil(config.pupil, folder),
-        patch_center=config.microscope.patch_center,
-        weights=None if source.weights is None else np.array(source.weights),
-        mask=None if source.mask is None else load_image(folder / source.mask),
+        patch_center=_patch_center(config, stored, illumination),
+        weights=data.weights,
+        mask=data.mask,
         truth=None if source.truth is None else load_image(folder / source.truth),
     )
 
 
 def build_geometry(config: RunConfig, folder: Path) -> Geometry:
     """What the microscope of a configuration sees; of the frames only the shape is asked, from the file or [frames]."""
-    shape = config.frames.shape if config.frames.path is None else build_acquisition(config, folder).frame_shape
+    illumination = build_illumination(config.illumination, folder)
+    shape, center = config.frames.shape, config.microscope.patch_center
+    if config.frames.path is not None:
+        stored = open_stored(config.frames, folder)
+        # With what belongs to it, because counts that do not fit must be told here too.
+        Acquisition(build_optics(config), illumination, stored)
+        shape, center = stored.shape[1:], _patch_center(config, stored, illumination)
     assert shape is not None  # checked with the configuration
     return Geometry.compile(
-        _build_optics(config),
-        build_illumination(config.illumination),
+        build_optics(config),
+        illumination,
         shape,
         margin=config.object.margin,
         object_shape=config.object.shape,
-        patch_center=config.microscope.patch_center,
+        patch_center=center,
     )
 
 
-def _build_optics(config: RunConfig) -> Optics:
+def _patch_center(config: RunConfig, stored: Frames, illumination: Illumination) -> tuple[float, float]:
+    """[microscope] places the centre of whole frames; a region of interest lies beside it.
+
+    Directions without a height are the same everywhere, so there nothing moves.
+    """
+    y, x = config.microscope.patch_center
+    if getattr(illumination, "height", None) is None:
+        return y, x
+    down, right = roi_displacement(config.frames, stored, build_optics(config).pixel)
+    return y + down, x + right
+
+
+def build_optics(config: RunConfig) -> Optics:
+    """The microscope of the section [microscope]."""
     scope = config.microscope
     return Optics(scope.wavelength, scope.na, scope.magnification, scope.camera_pixel, scope.medium_index)
 
@@ -93,22 +118,6 @@ def _build_optics(config: RunConfig) -> Optics:
 def _build_pupil(section: PupilSection, folder: Path) -> Pupil:
     array = None if section.array is None else load_image(folder / section.array)
     return Pupil(zernike=section.zernike, defocus=section.defocus, array=array)
-
-
-def load_image(path: Path) -> NDArray[Any]:
-    """An array from a .npy or TIFF file."""
-    if not path.exists():
-        raise InvalidInputError(f"{path}: no such file")
-    try:
-        if path.suffix.lower() == ".npy":
-            return np.asarray(np.load(path, allow_pickle=False))
-        import tifffile
-
-        return np.asarray(tifffile.imread(path))
-    except (ValueError, OSError, EOFError, RuntimeError, zlib.error) as error:
-        raise InvalidInputError(
-            f"{path}: cannot be read as an array ({error}); .npy and .tif are understood"
-        ) from error
 
 
 def build_model(acquisition: Acquisition, config: ReconstructionConfig) -> ForwardModel:

@@ -22,18 +22,41 @@ class Section(BaseModel):
 
 
 class FramesSection(Section):
-    """[frames]: where the frames are, and how counts become intensity: (counts − offset) / gain.
+    """[frames]: where the frames are, how they are stored, and how counts become intensity: (counts − offset) / gain.
 
     Before there are any frames, ``shape`` = (rows, columns) stands in for ``path``; ``fouriscope info`` needs no more.
+    Every key, and the order in which corrections are made, is in ``docs/configuration.md``.
     """
 
     path: str | None = None
     shape: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None
+    kind: Literal["npy", "npz", "tiff", "zarr", "hdf5", "mat", "folder"] | None = None
+    dataset: str | None = None
+    axes: str | None = None
+    pattern: str | None = None
+    files: tuple[str, ...] | None = None
+    roi: tuple[int, int, int, int] | None = None
+    bit_shift: Annotated[int, Field(ge=0, le=15)] = 0
+    amplitude: bool = False
     offset: float = 0.0
+    dark: str | tuple[str, ...] | None = None
+    flat: str | None = None
+    exposures: tuple[Positive, ...] | None = None
+    background: float | tuple[float, ...] | Literal["auto"] | None = None
     gain: Positive = 1.0
+    saturation: Positive | Literal["auto"] | None = None
+    bad_pixels: Literal["auto"] | None = None
     mask: str | None = None
     weights: tuple[float, ...] | None = None
+    reject: tuple[int, ...] | Literal["auto"] = ()
     truth: str | None = None
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether intensities differ from the numbers that are stored."""
+        plain = type(self).model_fields
+        keys = ("bit_shift", "amplitude", "offset", "dark", "flat", "exposures", "background", "gain")
+        return any(getattr(self, key) != plain[key].default for key in keys)
 
     @model_validator(mode="after")
     def _path_or_shape(self) -> FramesSection:
@@ -42,6 +65,8 @@ class FramesSection(Section):
                 "give path, the file that holds the frames, or, where there are none yet, shape = [rows, columns]; "
                 "one of the two"
             )
+        if self.pattern is not None and self.files is not None:
+            raise ValueError("give pattern or files, one of the two")
         return self
 
 
@@ -104,15 +129,30 @@ class DirectionsSection(Section):
     height: Positive | None = None
 
 
+class FileSection(Section):
+    """[illumination] kind = "file": a CSV with one line an LED: na_y, na_x, or y, x in metres, or row, column."""
+
+    kind: Literal["file"]
+    path: str
+    height: Positive | None = None
+    pitch: Positive | None = None
+    rotation: float = 0.0
+    offset: Pair = (0.0, 0.0)
+    slide_thickness: Annotated[float, Field(ge=0)] = 0.0
+    slide_index: Positive = 1.52
+
+
 ILLUMINATIONS: dict[str, type[Section]] = {
     "square": SquareSection,
     "disc": DiscSection,
     "rings": RingsSection,
     "positions": PositionsSection,
     "directions": DirectionsSection,
+    "file": FileSection,
 }
 IlluminationSection = Annotated[
-    SquareSection | DiscSection | RingsSection | PositionsSection | DirectionsSection, Field(discriminator="kind")
+    SquareSection | DiscSection | RingsSection | PositionsSection | DirectionsSection | FileSection,
+    Field(discriminator="kind"),
 ]
 
 

@@ -23,14 +23,23 @@ from fouriscope.solvers import Callback, History, Record, Solver
 CHECKPOINT_SECONDS = 10.0
 
 
+# Keys that name files: made absolute in the run folder, because relative ones start at the configuration's folder.
+PATH_KEYS = (
+    *(("frames", key) for key in ("path", "dark", "flat", "mask", "truth")),
+    ("illumination", "path"),
+    ("pupil", "array"),
+)
+
+
 def resolved(config: RunConfig, base: Path) -> dict[str, Any]:
     """The configuration with its defaults and absolute paths, as ``config.toml`` of a run folder holds it."""
     document: dict[str, Any] = config.model_dump(mode="json", exclude_none=True)
-    for key in ("path", "mask", "truth"):
-        if key in document["frames"]:
-            document["frames"][key] = str((base / document["frames"][key]).resolve())
-    if "array" in document["pupil"]:
-        document["pupil"]["array"] = str((base / document["pupil"]["array"]).resolve())
+    for section, key in PATH_KEYS:
+        named = document[section].get(key)
+        if isinstance(named, str):
+            document[section][key] = str((base / named).resolve())
+        elif named is not None:
+            document[section][key] = [str((base / name).resolve()) for name in named]
     document["prior"] = as_prior(config.prior).spec()
     if config.prior_absorption is not None:
         document["prior_absorption"] = as_prior(config.prior_absorption).spec()
@@ -62,9 +71,13 @@ def start_run(
 
 def input_files(config: RunConfig, base: Path) -> dict[str, Path]:
     """The files beside the frames that a configuration names, by their keys."""
+    darks = (config.frames.dark,) if isinstance(config.frames.dark, str) else config.frames.dark or ()
     named = {
+        **{f"frames.dark.{number}": path for number, path in enumerate(darks)},
+        "frames.flat": config.frames.flat,
         "frames.mask": config.frames.mask,
         "frames.truth": config.frames.truth,
+        "illumination.path": getattr(config.illumination, "path", None),
         "pupil.array": config.pupil.array,
         "prior.weights": config.prior.get("weights"),
         "prior_absorption.weights": (config.prior_absorption or {}).get("weights"),

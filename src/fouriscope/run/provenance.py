@@ -17,7 +17,7 @@ from fouriscope.acquisition import Acquisition, Frames
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Directions, Illumination, LEDArray, Pupil
 
-LIBRARIES = ("fouriscope", "numpy", "scipy", "numba", "rocket-fft", "scikit-image", "tifffile", "zarr")
+LIBRARIES = ("fouriscope", "numpy", "scipy", "numba", "rocket-fft", "scikit-image", "tifffile", "h5py", "zarr")
 
 
 def checksum(frames: Frames) -> str:

@@ -1,0 +1,155 @@
+"""From what the camera stored to intensity in units of the empty bright field, one frame at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fouriscope.acquisition.frames import Frames
+from fouriscope.errors import InvalidInputError
+
+BORDER = 16  # the border of a frame, from which its background is read, is a sixteenth of each side wide
+BACKGROUND_PERCENTILE = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class Corrections:
+    """What is done to each frame, in this order; whatever is not given is not done.
+
+    1. c = stored ≫ ``bit_shift``, for a camera that stores 12 bits in the upper bits of 16
+    2. c = c², if the numbers are ``amplitude``
+    3. c = c − ``offset`` − ``dark``
+    4. c = c / (``flat`` / its mean)
+    5. c = c · min(``exposures``) / ``exposures[i]``: everything in counts of the shortest exposure
+    6. c = c − ``background``, in dark-field frames only
+    7. y = c / ``gain``
+
+    Negative values are kept: they are noise around zero, and to clip them would brighten the dark field.
+
+    Parameters
+    ----------
+    offset, dark, flat
+        Counts in the dark (a number, a frame of them, or both), and the image of an empty, evenly lit field.
+    exposures
+        One a frame, in any unit.
+    background
+        A number, one a frame, or "auto": the 5th percentile of the frame's own border, a sixteenth of each side wide.
+        Stray light lifts the whole frame; what lies in the border at its darkest is mostly that. The dark-field light
+        of a sample that fills the border is subtracted with it, so prefer a measured number where there is one.
+    dark_field
+        One bool a frame: where ``background`` is subtracted. All frames unless given.
+    gain
+        Counts of the empty bright field.
+
+    Examples
+    --------
+    >>> from fouriscope.acquisition.frames import ArrayFrames
+    >>> stored = np.full((2, 4, 4), 1632, np.uint16)  # 102 of a 12-bit camera, in the upper bits
+    >>> corrected = CorrectedFrames(ArrayFrames(stored), Corrections(bit_shift=4, offset=2, exposures=[1, 4], gain=50))
+    >>> [float(corrected.frame(i)[0, 0]) for i in range(2)]
+    [2.0, 0.5]
+    """
+
+    bit_shift: int = 0
+    amplitude: bool = False
+    offset: float = 0.0
+    dark: ArrayLike | None = None
+    flat: ArrayLike | None = None
+    exposures: ArrayLike | None = None
+    background: ArrayLike | Literal["auto"] | None = None
+    dark_field: ArrayLike | None = None
+    gain: float = 1.0
+
+
+class CorrectedFrames:
+    """``frames`` after :class:`Corrections`, computed when a frame is asked for; single precision unless stored double.
+
+    Attributes
+    ----------
+    frames, corrections
+        What it was made of.
+    """
+
+    def __init__(self, frames: Frames, corrections: Corrections) -> None:
+        self.frames, self.corrections = frames, corrections
+        count, *shape = frames.shape
+        c = corrections
+        if not (np.isfinite(c.gain) and c.gain > 0 and np.isfinite(c.offset)):
+            raise InvalidInputError(f"gain must be positive and offset finite, got gain {c.gain} and offset {c.offset}")
+        if not 0 <= c.bit_shift <= 15:
+            raise InvalidInputError(f"bit_shift must be from 0 to 15 bits, got {c.bit_shift}")
+        self._dark = _checked("dark", c.dark, tuple(shape))
+        self._flat = _checked("flat", c.flat, tuple(shape))
+        if self._flat is not None:
+            if not (self._flat > 0).all():
+                raise InvalidInputError("flat must be positive everywhere; mask the pixels that see no light")
+            self._flat = self._flat / self._flat.mean()
+        self._exposures = _checked("exposures", c.exposures, (count,))
+        if self._exposures is not None and not (self._exposures > 0).all():
+            raise InvalidInputError(f"exposures must be positive, the shortest is {self._exposures.min():g}")
+        self._automatic = isinstance(c.background, str)
+        if self._automatic and c.background != "auto":
+            raise InvalidInputError(f"background must be 'auto', a number, or one a frame, got {c.background!r}")
+        self._background = None
+        if c.background is not None and not self._automatic:
+            levels = np.asarray(c.background, np.float64)
+            self._background = _checked("background", np.full(count, levels) if levels.ndim == 0 else levels, (count,))
+        dark_field = _checked("dark_field", c.dark_field, (count,))
+        self._dark_field = np.ones(count, bool) if dark_field is None else dark_field != 0
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.frames.shape
+
+    def frame(self, index: int) -> NDArray[Any]:
+        stored, c = self.frames.frame(index), self.corrections
+        if c.bit_shift:
+            if stored.dtype.kind not in "iu":
+                raise InvalidInputError(f"bit_shift = {c.bit_shift} needs whole numbers, the frames are {stored.dtype}")
+            stored = stored >> c.bit_shift
+        double = stored.dtype.newbyteorder("=") == np.float64
+        image: NDArray[Any] = stored.astype(np.float64 if double else np.float32)
+        if c.amplitude:
+            image *= image
+        if c.offset:
+            image -= c.offset
+        if self._dark is not None:
+            image -= self._dark
+        if self._flat is not None:
+            image /= self._flat
+        if self._exposures is not None:
+            image *= self._exposures.min() / self._exposures[index]
+        if self._dark_field[index] and self._automatic:
+            image -= border_background(image)
+        elif self._dark_field[index] and self._background is not None:
+            image -= self._background[index]
+        image /= c.gain
+        return image
+
+
+def border_background(image: NDArray[Any]) -> float:
+    """The 5th percentile of the border of an image, a sixteenth of each side wide: the light that is everywhere.
+
+    >>> image = np.full((64, 64), 3.0)
+    >>> image[10:50, 10:50] = 100.0
+    >>> border_background(image)
+    3.0
+    """
+    rows, columns = (max(1, size // BORDER) for size in image.shape)
+    border = [image[:rows], image[-rows:], image[:, :columns], image[:, -columns:]]
+    return float(np.percentile(np.concatenate([part.ravel() for part in border]), BACKGROUND_PERCENTILE))
+
+
+def _checked(name: str, values: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+    if values is None:
+        return None
+    array = np.asarray(values, np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise InvalidInputError(
+            f"{name} must be finite and of shape {shape}, as the frames are, got shape {array.shape}"
+            + ("" if np.isfinite(array).all() else " with NaN or infinite values")
+        )
+    return array

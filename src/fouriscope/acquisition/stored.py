@@ -1,0 +1,106 @@
+"""What all frames in files share: a window, one way to read, and errors that name the file."""
+
+from __future__ import annotations
+
+import re
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import InvalidInputError
+
+Region: TypeAlias = tuple[int, int, int, int]
+"""(row, column, height, width) of the part of a frame that is wanted."""
+
+# What libraries raise for a file that is not, or no longer, what it should be: codecs RuntimeError, NumPy SyntaxError
+# and TokenError for a damaged header, scipy.io even NameError.
+READ_ERRORS = (
+    *(OSError, ValueError, TypeError, EOFError, RuntimeError, IndexError, KeyError, SyntaxError, OverflowError),
+    *(NameError, AttributeError, struct.error, zlib.error, zipfile.BadZipFile, tokenize.TokenError),
+)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error, which is where libraries say what happened."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[None]:
+    """Whatever goes wrong inside the block is the fault of the file."""
+    try:
+        yield
+    except InvalidInputError:
+        raise
+    except READ_ERRORS as error:
+        raise InvalidInputError(
+            f"{path}: {what} cannot be read ({first_line(error)}); was the file changed or removed?"
+        ) from error
+
+
+def natural_order(name: str) -> list[tuple[bool, int, str]]:
+    """A key that sorts names as people count: ``_2`` before ``_10``.
+
+    >>> sorted(["led_10.tif", "led_2.tif", "led_1.tif"], key=natural_order)
+    ['led_1.tif', 'led_2.tif', 'led_10.tif']
+    """
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"([0-9]+)", name)]
+
+
+class StoredFrames:
+    """Frames in a file or folder, of which one at a time is read, and of that only the region of interest.
+
+    Reading is safe from several threads at once. A subclass says how: ``_read(index, rows, columns)``.
+
+    Attributes
+    ----------
+    path, dtype
+        Where the frames are, and the numbers they are stored as.
+    shape
+        (frames, rows, columns) of what ``frame`` returns: the region, if one was given.
+    stored_shape
+        (rows, columns) of a whole frame.
+    rows, columns
+        The slices of a whole frame that are the region.
+    """
+
+    def __init__(
+        self, path: Path, count: int, stored_shape: tuple[int, int], dtype: np.dtype[Any], roi: Sequence[int] | None
+    ) -> None:
+        self.path, self.dtype, self.stored_shape = path, dtype, stored_shape
+        if count < 1 or min(stored_shape) < 1:
+            raise InvalidInputError(f"{path}: there is no frame in it, got {count} frames of shape {stored_shape}")
+        row, column, height, width = _checked_region(path, stored_shape, roi)
+        self.rows, self.columns = slice(row, row + height), slice(column, column + width)
+        self.shape: tuple[int, int, int] = (count, height, width)
+
+    def frame(self, index: int) -> NDArray[Any]:
+        """Frame ``index`` as it is stored, cut to the region of interest."""
+        if not 0 <= index < self.shape[0]:
+            raise InvalidInputError(f"{self.path}: there are frames 0 to {self.shape[0] - 1}, got {index}")
+        with reading(self.path, f"frame {index}"):
+            return self._read(index, self.rows, self.columns)
+
+    def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
+        raise NotImplementedError
+
+
+def _checked_region(path: Path, shape: tuple[int, int], roi: Sequence[int] | None) -> Region:
+    if roi is None:
+        return 0, 0, *shape
+    row, column, height, width = roi
+    inside = min(row, column) >= 0 and row + height <= shape[0] and column + width <= shape[1]
+    if not inside or height < 1 or width < 1:
+        raise InvalidInputError(
+            f"{path}: roi = (row, column, height, width) must lie inside the frames of {shape[0]} × {shape[1]}, "
+            f"got {tuple(roi)}"
+        )
+    return row, column, height, width

@@ -1,0 +1,82 @@
+"""What the frames themselves say about how they should be corrected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition.survey import Survey, bad_frames, empty_bright_field
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A key of [frames], the value that the frames suggest for it, and why, in a few words."""
+
+    key: str
+    value: Any
+    why: str
+
+
+def suggest(
+    survey: Survey,
+    directions: FloatArray | None = None,
+    na: float | None = None,
+    exposures: FloatArray | None = None,
+    offset: float | None = None,
+) -> list[Suggestion]:
+    """Bit shift, offset, saturation, gain and frames to reject, as far as the frames show them.
+
+    Levels are in counts after the bit shift, as in [frames]. Without ``directions`` and ``na`` nobody knows which
+    frames are bright field, so gain and some reasons for rejection are not found. ``offset`` is that of a dark frame,
+    if there is one.
+
+    >>> from fouriscope.acquisition.frames import ArrayFrames
+    >>> from fouriscope.acquisition.survey import survey_frames
+    >>> bright, dark = np.arange(500, 564).reshape(8, 8), np.arange(3, 67).reshape(8, 8)
+    >>> stack = np.array([bright, dark, bright], np.uint16) << 4
+    >>> [(found.key, found.value) for found in suggest(survey_frames(ArrayFrames(stack)))]
+    [('bit_shift', 4), ('offset', 3.0), ('reject', [2])]
+    """
+    found = []
+    unit = 1 << survey.bit_shift
+    if unit > 1:
+        bits = 8 * survey.dtype.itemsize
+        why = f"{bits - survey.bit_shift} bits stored in {bits}, shifted by {survey.bit_shift}"
+        found.append(Suggestion("bit_shift", survey.bit_shift, why))
+    if survey.offset > 0:
+        found.append(Suggestion("offset", survey.offset / unit, "counts in the darkest pixels of the dark frames"))
+    if survey.saturation is not None:
+        full = survey.high == survey.saturation
+        share = survey.at_top[full].sum() / (survey.pixels * full.sum())
+        why = f"{share:.2%} of the pixels of {_frames(int(full.sum()))} are full"
+        found.append(Suggestion("saturation", survey.saturation / unit, why))
+    if directions is not None and na is not None:
+        known = None if offset is None else offset * unit
+        level = empty_bright_field(survey, np.hypot(directions[:, 0], directions[:, 1]), na, exposures, known) / unit
+        found.append(
+            Suggestion("gain", float(f"{level:.4g}"), "median of the bright field: intensities are in units of it")
+        )
+    bad = bad_frames(survey, directions, na, exposures)
+    if bad:
+        reasons = "; ".join(f"frame {index}: {reason}" for index, reason in list(bad.items())[:5])
+        more = f"; and {len(bad) - 5} more" if len(bad) > 5 else ""
+        found.append(Suggestion("reject", list(bad), reasons + more))
+    return found
+
+
+def order_is_wrong(survey: Survey, directions: FloatArray, na: float, exposures: FloatArray | None = None) -> bool:
+    """Whether dark-field frames are about as bright as bright-field ones: LEDs in another order, or a wrong NA."""
+    sizes = np.hypot(directions[:, 0], directions[:, 1])
+    relative = np.ones(len(survey)) if exposures is None else exposures / exposures.min()
+    brightness = (survey.mean - survey.offset) / relative
+    bright, dark = brightness[sizes < 0.9 * na], brightness[sizes > 1.1 * na]
+    return bool(len(bright) and len(dark) and np.median(bright) < 2 * np.median(dark))
+
+
+def _frames(count: int) -> str:
+    return f"{count} frames" if count != 1 else "1 frame"

@@ -1,0 +1,191 @@
+"""`fouriscope import`: from files as they are to the acquisition.toml that describes them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+from rich.console import Console
+from rich.markup import escape
+
+from fouriscope.acquisition import Acquisition, CorrectedFrames, Frames, survey_frames
+from fouriscope.acquisition.description import Description, Missing
+from fouriscope.acquisition.readers import describe
+from fouriscope.acquisition.suggestions import Suggestion, suggest
+from fouriscope.acquisition.survey import Survey
+from fouriscope.errors import InvalidInputError
+from fouriscope.run.assemble import build_illumination, build_optics
+from fouriscope.run.config import RunConfig, parse_config
+from fouriscope.run.files import write_text
+from fouriscope.run.measured import corrections_of, load_image, open_stored
+
+Document = dict[str, dict[str, Any]]
+
+
+def run_import(path: Path, out: Path, *, sets: Sequence[str], force: bool, console: Console) -> int:
+    """Describe ``path``, print what was found and what is missing, and write ``out``; 1 if keys are missing."""
+    leds_path = out.with_name(f"{out.stem}_leds.csv")
+    for file in (out, leds_path):
+        if file.exists() and not force:
+            raise InvalidInputError(f"{file} exists; choose another name with --out, or replace it with --force")
+    if not out.parent.is_dir():
+        raise InvalidInputError(f"{out}: there is no folder {out.parent}; make it first")
+    chosen: Document = {"frames": {}}
+    set_keys(chosen, sets)
+    description = describe(path, dataset=chosen["frames"].get("dataset"), axes=chosen["frames"].get("axes"))
+    document = description.document(out.parent, leds_path.name)
+    set_keys(document, sets)
+    new_leds = description.leds_file() == "new" and document["illumination"].get("path") == leds_path.name
+    missing = [lack for lack in description.missing() if not _is_set(document, lack.key)]
+    frames = description.frames.open()
+    survey = survey_frames(frames, dtype=getattr(getattr(frames, "frames", frames), "dtype", None))
+    config = _checked(document, missing, where=str(path))
+    found: list[Suggestion] = []
+    try:
+        if new_leds and description.leds is not None:
+            write_text(leds_path, description.leds.text())
+        found = _suggestions(config, frames, survey, out.parent, description.dark)
+    except BaseException:
+        if new_leds:
+            leds_path.unlink(missing_ok=True)  # nothing is left behind by an import that failed
+        raise
+    # What was set by hand stands, and a dark frame contains the offset.
+    taken = {*document["frames"], *(["offset"] if description.dark else [])}
+    found = [suggestion for suggestion in found if suggestion.key not in taken]
+    document["frames"] |= {suggestion.key: suggestion.value for suggestion in found}
+    write_text(out, toml_text(document, missing, found, source=path))
+    show(description, document, frames, survey, found, console)
+    for lack in missing:
+        console.print(f"[bold]missing[/]                  {escape(f'--set {lack.key}={lack.example}  {lack.meaning}')}")
+    if missing:
+        console.print(f"{escape(str(out))}: written; fill in the {len(missing)} lines that begin with # ? there")
+        return 1
+    console.print(f"{escape(str(out))}: complete\nnext: fouriscope info {escape(str(out))} --sheet frames.png")
+    return 0
+
+
+def _suggestions(
+    config: RunConfig | None, frames: Frames, survey: Survey, folder: Path, dark: Sequence[Path]
+) -> list[Suggestion]:
+    if config is None:
+        return suggest(survey)
+    optics, light = build_optics(config), build_illumination(config.illumination, folder)
+    Acquisition(optics, light, frames)  # raises unless there is one LED a frame
+    stored = open_stored(config.frames, folder)
+    CorrectedFrames(stored, corrections_of(config.frames, stored, folder, optics, light.directions()))
+    exposures = None if config.frames.exposures is None else np.array(config.frames.exposures)
+    offset = float(np.mean([load_image(path).mean() for path in dark])) if dark else None
+    return suggest(survey, light.directions(), optics.na, exposures, offset)
+
+
+def set_keys(document: Document, sets: Sequence[str]) -> None:
+    """Apply ``section.key=value`` settings, values as in TOML or words; a new illumination.kind begins a new section.
+
+    >>> document = {"microscope": {"na": 0.2}}
+    >>> set_keys(document, ["microscope.na=0.1", "illumination.kind=file", "illumination.path=leds.csv"])
+    >>> document
+    {'microscope': {'na': 0.1}, 'illumination': {'kind': 'file', 'path': 'leds.csv'}}
+    """
+    parsed: list[tuple[str, str, Any]] = []
+    for text in sets:
+        name, equals, value = text.partition("=")
+        match = re.fullmatch(r"\s*([a-z_]+)\.([a-z_]+)\s*", name)
+        if match is None or not equals:
+            raise InvalidInputError(f"--set expects section.key=value, such as --set microscope.na=0.1, got {text!r}")
+        try:
+            (content,) = tomllib.loads(f"value = {value}").values()
+        except ValueError:  # not TOML, or more than one value: a word that nobody wants to quote twice for the shell
+            content = value.strip()
+        parsed.append((match[1], match[2], content))
+    if any((section, key) == ("illumination", "kind") for section, key, _ in parsed):
+        document["illumination"] = {}
+    for section, key, content in parsed:
+        document.setdefault(section, {})[key] = content
+
+
+def _is_set(document: Document, dotted: str) -> bool:
+    section, key = dotted.split(".")
+    if dotted.startswith("illumination.") and "kind" in document["illumination"] and key == "path":
+        return True  # another kind than the one that the hint proposed, and its own keys are checked with it
+    return key in document.get(section, {})
+
+
+def _checked(document: Document, missing: Sequence[Missing], where: str) -> RunConfig | None:
+    """The configuration, if it is whole; wrong keys are errors even while others are missing."""
+    try:
+        config = parse_config(document, where=where)
+    except InvalidInputError as error:
+        if missing and "is missing" in str(error):
+            return None
+        raise
+    return None if missing else config
+
+
+def toml_text(document: Document, missing: Sequence[Missing], found: Sequence[Suggestion], source: Path) -> str:
+    """The acquisition as TOML: what was found, why the frames suggest what they do, and `# ?` lines to fill in."""
+    reasons = {f"frames.{suggestion.key}": suggestion.why for suggestion in found}
+    lines = [f"# Written by `fouriscope import` from {source}", ""]
+    for section in dict.fromkeys([*document, "illumination"]):
+        lines.append(f"[{section}]")
+        for key, value in document.get(section, {}).items():
+            if f"{section}.{key}" in reasons:
+                lines.append(f"# {key}: {reasons[f'{section}.{key}']}")
+            lines.append(_assignment(key, value))
+        for lack in missing:
+            if lack.key.startswith(f"{section}."):
+                example = _assignment(lack.key.partition(".")[2], _toml_value(lack.example))
+                lines.append(f"# ? {example}{lack.meaning and f'  # {lack.meaning}'}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _assignment(key: str, value: Any) -> str:
+    if isinstance(value, list) and len(value) <= 12 and all(np.ndim(item) == 0 for item in value):
+        return f"{key} = [{', '.join(tomli_w.dumps({'x': item}).strip().removeprefix('x = ') for item in value)}]"
+    if isinstance(value, dict):
+        inside = ", ".join(tomli_w.dumps({name: item}).strip() for name, item in value.items())
+        return f"{key} = {{ {inside} }}"
+    return tomli_w.dumps({key: value}).strip()
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return float(text) if "." in text or "e-" in text else int(text)
+    except ValueError:
+        return text
+
+
+def show(
+    description: Description,
+    document: Document,
+    frames: Frames,
+    survey: Survey,
+    found: Sequence[Suggestion],
+    console: Console,
+) -> None:
+    """What was found, one line each."""
+    count, rows, columns = frames.shape
+    lights = {key: value for key, value in document.get("illumination", {}).items() if np.ndim(value) < 2}
+    scope = {key: value for key, value in document.get("microscope", {}).items() if np.ndim(value) == 0}
+    lines = [
+        ("format", description.format),
+        ("frames", f"{count} of {rows} × {columns}, {survey.dtype}, {survey.low.min():.4g} … {survey.high.max():.4g}"),
+        ("in", description.frames.path),
+        *(("microscope", f"{key} = {value}") for key, value in scope.items()),
+        ("LEDs", f"{len(description.leds)}, as {_KINDS[description.leds.kind]}" if description.leds else "unknown"),
+        *(("illumination", f"{key} = {value}") for key, value in lights.items()),
+        *(("pupil", f"{key} = {value}") for key, value in document.get("pupil", {}).items()),
+        *(("note", note) for note in description.notes),
+        *(("assumed", text) for text in description.assumed),
+        *(("suggested", f"frames.{s.key} = {s.value}  ({s.why})") for s in found),
+    ]
+    for name, value in lines:
+        console.print(f"{name:<25}{escape(str(value))}")
+
+
+_KINDS = {"na": "directions", "positions": "positions", "grid": "rows and columns of a lattice"}

@@ -1,0 +1,227 @@
+"""What is done to frames, what is masked, and what a look at every frame finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import (
+    ArrayFrames,
+    CorrectedFrames,
+    Corrections,
+    FrameMasks,
+    bad_frames,
+    find_bad_pixels,
+    materialise,
+    survey_frames,
+)
+from fouriscope.acquisition.survey import empty_bright_field
+from fouriscope.errors import InvalidInputError
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import LEDArray
+from fouriscope.simulation import Camera, simulate
+from tests.conftest import OPTICS
+
+RNG = np.random.default_rng(7)
+LEDS = LEDArray.square(7, pitch=5e-3, height=70e-3)
+MODEL = ForwardModel(OPTICS, LEDS, (32, 32))
+NA = MODEL.geometry.na
+
+
+def counts(offset: int = 100) -> NDArray[np.uint16]:
+    """49 frames of a 12-bit camera."""
+    phase = 0.4 * np.random.default_rng(1).random(MODEL.object_shape)
+    data = simulate(MODEL, phase, camera=Camera(20000, bits=12, offset=offset), seed=2)
+    frames: Any = data.frames
+    return np.asarray(frames.frames.array)
+
+
+COUNTS = counts()
+
+
+def corrected(stack: NDArray[Any], **options: Any) -> CorrectedFrames:
+    return CorrectedFrames(ArrayFrames(stack), Corrections(**options))
+
+
+def test_a_camera_is_undone_step_by_step() -> None:
+    """Frames sent through every defect come back: shift, square root, dark, flat, exposure, background, gain."""
+    truth = 0.2 + RNG.random((5, 16, 20))
+    dark, flat = RNG.random((16, 20)), 0.5 + RNG.random((16, 20))
+    exposures, stray = np.array([1.0, 2, 4, 8, 1]), np.array([0.0, 3, 1, 2, 5])
+    dark_field = np.array([False, True, True, True, True])
+    seen = truth * 50 + (stray * dark_field)[:, None, None]
+    seen = seen * (exposures / exposures.min())[:, None, None] * flat / flat.mean() + dark + 7
+    stack = np.sqrt(seen)
+    frames = corrected(
+        stack,
+        amplitude=True,
+        offset=7,
+        dark=dark,
+        flat=flat,
+        exposures=exposures,
+        background=stray,
+        dark_field=dark_field,
+        gain=50,
+    )
+    for index in range(5):
+        np.testing.assert_allclose(frames.frame(index), truth[index], rtol=1e-12)
+    before = stack.copy()
+    frames.frame(3)
+    np.testing.assert_array_equal(stack, before, err_msg="what is stored stays as it is")
+
+
+def test_automatic_background_is_that_of_the_border() -> None:
+    stack = np.full((2, 64, 48), 3.0)
+    stack[:, 8:-8, 8:-8] = 40 * RNG.random((2, 48, 32))
+    frames = corrected(stack, background="auto", dark_field=[False, True])
+    np.testing.assert_array_equal(frames.frame(0), stack[0])
+    np.testing.assert_allclose(frames.frame(1), stack[1] - 3)
+
+
+def test_precision_and_negative_values() -> None:
+    assert corrected(COUNTS, offset=100).frame(0).dtype == np.float32
+    assert corrected(COUNTS.astype(np.float64), offset=100).frame(0).dtype == np.float64
+    assert corrected(np.zeros((1, 4, 4), np.uint8), offset=3).frame(0).max() == -3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gain": 0.0}, "gain must be positive"),
+        ({"offset": np.nan}, "offset finite"),
+        ({"bit_shift": 16}, "bit_shift must be from 0 to 15"),
+        ({"dark": np.ones((3, 3))}, r"dark must be finite and of shape \(32, 32\), .* got shape \(3, 3\)"),
+        ({"dark": np.full((32, 32), np.nan)}, "with NaN"),
+        ({"flat": np.zeros((32, 32))}, "flat must be positive everywhere"),
+        ({"exposures": [1.0, 2.0]}, r"exposures must be finite and of shape \(49,\)"),
+        ({"exposures": np.zeros(49)}, "exposures must be positive"),
+        ({"background": "corner"}, "background must be 'auto', a number"),
+        ({"background": [1.0, 2.0]}, r"background must be .* of shape \(49,\)"),
+    ],
+)
+def test_wrong_corrections(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        corrected(COUNTS, **options)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Masks
+
+
+def test_saturated_pixels_are_masked_and_nothing_else() -> None:
+    stack = np.minimum(COUNTS, 2000)
+    masks = FrameMasks(ArrayFrames(stack), saturation=2000)
+    for index in range(len(stack)):
+        np.testing.assert_array_equal(masks.frame(index), stack[index] < 2000)
+    whole = materialise(masks)
+    assert whole is not None
+    np.testing.assert_array_equal(whole, stack < 2000)
+    assert materialise(FrameMasks(ArrayFrames(COUNTS), saturation=1e9)) is None
+    assert materialise(FrameMasks(ArrayFrames(COUNTS))) is None
+
+
+def test_masks_that_all_frames_share() -> None:
+    good = np.ones((32, 32))
+    good[3, 4] = 0
+    shared = materialise(FrameMasks(ArrayFrames(COUNTS), saturation=1e9, good=good))
+    assert shared is not None
+    np.testing.assert_array_equal(shared, good != 0)
+    with pytest.raises(InvalidInputError, match=r"a mask has the shape \(32, 32\)"):
+        FrameMasks(ArrayFrames(COUNTS), good=good[1:])
+
+
+def test_bad_pixels_stay_where_samples_move() -> None:
+    stack = COUNTS.copy()
+    assert find_bad_pixels(ArrayFrames(stack)).all()
+    stack[:, 5, 6] = 4095  # stuck
+    stack[:, 20, 9] = 0  # dead
+    stack[:, 11, 30] += 900  # hot, and still sees light
+    good = find_bad_pixels(ArrayFrames(stack))
+    assert np.argwhere(~good).tolist() == [[5, 6], [11, 30], [20, 9]]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The survey
+
+
+def test_the_survey_is_what_numpy_says() -> None:
+    survey = survey_frames(ArrayFrames(COUNTS))
+    flat = COUNTS.reshape(49, -1)
+    np.testing.assert_array_equal(survey.low, flat.min(axis=1))
+    np.testing.assert_array_equal(survey.high, flat.max(axis=1))
+    np.testing.assert_allclose(survey.mean, flat.mean(axis=1))
+    np.testing.assert_array_equal(survey.median, np.median(flat, axis=1))
+    assert survey.bit_shift == 0
+    assert survey.saturation is None
+    assert not bad_frames(survey, NA, OPTICS.na)
+
+
+def test_the_survey_finds_shifted_bits_and_full_wells() -> None:
+    shifted = survey_frames(ArrayFrames(np.minimum(COUNTS * 2, 4095) << 4))
+    assert shifted.bit_shift == 4
+    assert shifted.saturation == 4095 << 4
+    # A level that is nobody's full scale, but on which pixels pile up.
+    assert survey_frames(ArrayFrames(np.minimum(COUNTS, 1900))).saturation == 1900
+    assert survey_frames(ArrayFrames(np.minimum(COUNTS, 1900).astype(np.float32))).saturation == 1900
+    assert survey_frames(ArrayFrames(np.zeros((2, 8, 8), np.uint8))).saturation is None
+
+
+def test_the_survey_finds_offset_and_bright_field() -> None:
+    survey = survey_frames(ArrayFrames(COUNTS))
+    assert survey.offset == pytest.approx(100, abs=3)
+    bright = survey_frames(ArrayFrames(COUNTS[MODEL.geometry.illumination_na < 0.15]))
+    assert bright.offset == 0, "the bright field alone does not show it"
+    sizes = MODEL.geometry.illumination_na
+    camera = Camera(20000, bits=12, offset=100)
+    level = camera.photons * camera.counts_per_electron
+    assert empty_bright_field(survey, sizes, OPTICS.na) == pytest.approx(level, rel=0.05)
+    with pytest.raises(InvalidInputError, match="the bright-field frames are dark"):
+        empty_bright_field(survey_frames(ArrayFrames(np.zeros((49, 4, 4), np.uint8))), sizes, OPTICS.na)
+
+
+@pytest.mark.parametrize("kind", ["u2", "f4"])
+def test_bad_frames_and_why(kind: str) -> None:
+    stack = COUNTS.astype(kind)
+    centre, inside, outside = 24, 25, 0  # of 7 × 7 LEDs: the middle, its neighbour, and a corner
+    stack[3] = 0
+    stack[4] = 100
+    stack[5] = stack[6]
+    stack[inside] = 100 + (stack[inside] - 100) // 40
+    stack[outside] = stack[centre] + 1
+    wanted = {
+        outside: "as bright as the bright field",
+        3: "all pixels are zero",
+        4: "all pixels are 100",
+        6: "the same pixels as frame 5",
+        inside: "dark (",
+    }
+    if kind == "f4":
+        stack[10, 3, 3] = np.nan
+        wanted[10] = "1 pixels are NaN"
+        stack -= 100
+        wanted[4] = "all pixels are zero"
+        wanted[3] = "all pixels are -100"
+    found = bad_frames(survey_frames(ArrayFrames(stack)), NA, OPTICS.na)
+    assert set(found) == set(wanted)
+    for index, reason in wanted.items():
+        assert found[index].startswith(reason)
+
+
+def test_a_dark_field_frame_unlike_its_neighbours() -> None:
+    outside = np.flatnonzero(MODEL.geometry.illumination_na > 1.15 * OPTICS.na)
+    stack = COUNTS - 100.0
+    stack[outside[3]] *= 0.02
+    stack[outside[9]] *= 12
+    found = bad_frames(survey_frames(ArrayFrames(stack)), NA, OPTICS.na)
+    assert "a dead LED?" in found[int(outside[3])]
+    assert "times brighter than others of its angle" in found[int(outside[9])] or "as bright" in found[int(outside[9])]
+    assert len(found) == 2
+
+
+def test_different_exposures_are_no_fault() -> None:
+    exposures = np.where(MODEL.geometry.bright_field, 1.0, 8.0)
+    stack = np.minimum((COUNTS - 100.0) * exposures[:, None, None], 1e9)
+    assert not bad_frames(survey_frames(ArrayFrames(stack)), NA, OPTICS.na, exposures)
