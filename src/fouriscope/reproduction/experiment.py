@@ -140,7 +140,7 @@ def run_all(
     on_progress: Progress,
     interrupt: Callback,
 ) -> list[Cell]:
-    """Every image with every method, image by image; ``strengths[image][method]`` where a method needs one."""
+    """Every image with every method, image by image; ``strengths[image][method]`` or automatic."""
     cells: list[Cell] = []
     done = 0.0
     for image in experiment.images:
@@ -160,7 +160,7 @@ def run_all(
                 gradients = record.iteration * method.gradients_per_iteration
                 on_progress(done + method.milliseconds(gradients), f"{label}  {record.snr:.2f} dB")
 
-            strength = strengths[image.name][method.strength_key] if method.needs_strength else None
+            strength = strengths[image.name].get(method.strength_key) if method.needs_strength else None
             cells.append(experiment.run(image, method, strength, data, [report, interrupt]))
             done += cost
     on_progress(done, "done")

@@ -9,7 +9,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.reproduction.experiment import Experiment, Progress, model_of, planned, run_all
 from fouriscope.reproduction.figures import draw_figures, methods_of
 from fouriscope.reproduction.images import PAPER_NAMES, load_images
-from fouriscope.reproduction.protocol import METHODS, Method, Protocol
+from fouriscope.reproduction.protocol import METHODS, PAPER_PHASE_RANGE, Method, Protocol
 from fouriscope.reproduction.report import write_report
 from fouriscope.reproduction.strengths import StrengthBook, calibrate_phase_range, find_strengths
 from fouriscope.reproduction.summary import Summary
@@ -41,6 +41,8 @@ def run_paper(
     (out / MARKER).touch()
     book = StrengthBook(out)
     phase_range = book.phase_range(pictures, protocol)
+    if phase_range is None and not protocol.search:
+        phase_range = PAPER_PHASE_RANGE
     if phase_range is None:
         tell("calibrating the phase range, which the paper does not state")
         phase_range = calibrate_phase_range(lambda value: Experiment(protocol, pictures, value, out), tell, interrupt)
@@ -48,12 +50,17 @@ def run_paper(
     experiment = Experiment(protocol, pictures, phase_range, out)
     methods = wanted_methods(figures)
     strengths = find_strengths(experiment, methods, book, tell, interrupt)
+    automatic = {one.name for one in methods for known in strengths.values() if one.needs_strength} - {
+        one.name for one in methods if all(one.strength_key in known for known in strengths.values())
+    }
+    if automatic:
+        tell("no strengths are stored for these images and none were searched for: they are automatic")
     on_plan(planned(protocol, methods, len(pictures)))
     cells = run_all(experiment, methods, strengths, on_progress=on_progress, interrupt=interrupt)
     summary = Summary.of(cells, phase_range)
     drawn = draw_figures(experiment, summary, figures, out)
     paper_images = [picture.name for picture in pictures] == list(PAPER_NAMES)
-    write_report(experiment, summary, drawn, out, paper_images=paper_images)
+    write_report(experiment, summary, drawn, out, paper_images=paper_images, automatic=sorted(automatic))
     return summary
 
 

@@ -49,16 +49,24 @@ Block = Heading | Words | Table | Picture
 
 
 def write_report(
-    experiment: Experiment, summary: Summary, pictures: Sequence[Path], out: Path, *, paper_images: bool
+    experiment: Experiment,
+    summary: Summary,
+    pictures: Sequence[Path],
+    out: Path,
+    *,
+    paper_images: bool,
+    automatic: Sequence[str],
 ) -> None:
     """``report.md``, ``report.html`` and ``results.json`` beside the figures."""
-    blocks = _blocks(experiment, summary, pictures, paper_images)
+    blocks = _blocks(experiment, summary, pictures, paper_images, automatic)
     write_text(out / "report.md", "\n\n".join(_markdown(block) for block in blocks) + "\n")
     write_text(out / "report.html", _page(blocks))
     write_json(out / "results.json", summary.as_json())
 
 
-def _blocks(experiment: Experiment, summary: Summary, pictures: Sequence[Path], paper_images: bool) -> list[Block]:
+def _blocks(
+    experiment: Experiment, summary: Summary, pictures: Sequence[Path], paper_images: bool, automatic: Sequence[str]
+) -> list[Block]:
     protocol, count = experiment.protocol, len(summary.images)
     blocks: list[Block] = [
         Heading("Regularized Fourier ptychography using an online plug-and-play algorithm: run again", 1),
@@ -72,6 +80,8 @@ def _blocks(experiment: Experiment, summary: Summary, pictures: Sequence[Path], 
     ]
     if not paper_images:
         blocks.append(Words(f"The objects are not the paper's six images but: {', '.join(summary.images)}."))
+    if automatic:
+        blocks.append(Words(f"Strengths were not searched for but automatic: {'; '.join(automatic)}."))
     blocks += [Heading("Against the paper")]
     bars = summary.bars()
     blocks.append(

@@ -109,7 +109,10 @@ def find_strengths(
     tell: Callable[[str], object],
     interrupt: Callback,
 ) -> Strengths:
-    """A strength for every image and method that needs one: from the book, or searched for and noted in it."""
+    """A strength for every image and method that needs one: from the book, or searched for and noted in it.
+
+    Without a search, those that are not in the book are left out, and become automatic.
+    """
     problem = f"{_problem(experiment.protocol)}, [0, {experiment.phase_range:g}] rad"
     found: Strengths = {}
     for image in experiment.images:
@@ -123,6 +126,8 @@ def find_strengths(
             if not one.needs_strength:
                 continue
             value = book.strength(image, one.strength_key, problem)
+            if value is None and not experiment.protocol.search:
+                continue
             if value is None:
                 tell(f"{image.name}: searching the strength of {one.name}")
                 found_value = tune(

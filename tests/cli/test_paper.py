@@ -1,0 +1,47 @@
+"""`fouriscope paper` as people meet it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import Command, fouriscope
+
+__all__ = ["fouriscope"]
+
+
+@pytest.mark.slow
+def test_the_quick_version_from_end_to_end(fouriscope: Command, tmp_path: Path) -> None:
+    """Two images, the real microscope, every method: the order of the methods is already that of the paper."""
+    out = tmp_path / "paper"
+    ended = fouriscope("paper", "--quick", "--out", out)
+    assert (ended.code, ended.err) == (0, "")
+    assert "nothing here has converged" in ended.out
+    assert {"figure1.png", "figure2.pdf", "figure3.png", "report.md", "report.html"} <= {p.name for p in out.iterdir()}
+    methods = json.loads((out / "results.json").read_text())["methods"]
+    noreg, tv, bm3d = (methods[f"{prior}-Online"]["snr_db"] for prior in ("NoReg", "TV", "BM3D"))
+    assert tv > noreg + 1
+    assert bm3d > noreg + 1
+    assert methods["BM3D-Online"]["snr_db"] > methods["BM3D-Batch"]["snr_db"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--figure", "7"), "--figure is 1, 2, 3 or all, got '7'"),
+        (("--images", "/nowhere"), "/nowhere is not a folder"),
+    ],
+)
+def test_wrong_requests(fouriscope: Command, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    out = tmp_path / "paper"
+    assert message in fouriscope.fails("paper", "--out", out, *arguments)
+    assert not out.exists()
+
+
+def test_an_image_that_cannot_be_read(fouriscope: Command, tmp_path: Path) -> None:
+    (tmp_path / "broken.png").write_bytes(b"GIF89a, or so it says")
+    assert "broken.png: cannot be read as an image" in fouriscope.fails(
+        "paper", "--out", tmp_path / "out", "--images", tmp_path
+    )
