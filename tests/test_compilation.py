@@ -22,7 +22,7 @@ frames = rng.random((49, 24, 20)).astype(np.float32)
 for loss in ("intensity", "amplitude", "poisson"):
     value, gradient = fs.DataFidelity(model, frames, loss=loss).gradient(x)
     print(loss, value, hashlib.sha256(gradient.tobytes()).hexdigest())
-for prior in (fs.TV(), fs.BM3D()):
+for prior in (fs.TV(), fs.BM3D(), fs.SmallCNN()):
     print(prior.name, hashlib.sha256(prior.denoise(x, 0.3).tobytes()).hexdigest())
 """
 
@@ -38,5 +38,5 @@ def test_compiled_and_cached_code_agree(tmp_path: Path) -> None:
         return done.stdout
 
     compiled = run()
-    assert compiled.count("\n") == 5
+    assert compiled.count("\n") == 6
     assert run() == compiled
