@@ -27,7 +27,7 @@ for loss in ("intensity", "amplitude", "poisson"):
 solver = EPRY(fs.DataFidelity(model, frames), AllLEDs(np.arange(49)), pupil_step=1.0, start=x)
 misfit = solver.step().misfit
 print("epry", misfit, *(hashlib.sha256(array.tobytes()).hexdigest() for array in solver.state().arrays.values()))
-for prior in (fs.TV(), fs.BM3D()):
+for prior in (fs.TV(), fs.BM3D(), fs.SmallCNN()):
     print(prior.name, hashlib.sha256(prior.denoise(x, 0.3).tobytes()).hexdigest())
 """
 

@@ -33,6 +33,7 @@ _HOME = {
     "BM3D": "priors",
     "NLM": "priors",
     "Wavelet": "priors",
+    "SmallCNN": "priors",
     "TorchDenoiser": "priors",
     "DeepinvDenoiser": "priors",
     "PnP": "solvers",
@@ -73,6 +74,7 @@ __all__ = [
     "Pupil",
     "Result",
     "RunFolder",
+    "SmallCNN",
     "TorchDenoiser",
     "Tuning",
     "Wavelet",
@@ -109,7 +111,19 @@ if TYPE_CHECKING:
     from fouriscope.fidelity import DataFidelity, Minibatch
     from fouriscope.forward import ForwardModel, check_adjoint, check_gradient
     from fouriscope.optics import Directions, GlassSlide, LEDArray, Optics, Pupil
-    from fouriscope.priors import BM3D, L1, NLM, TV, Box, DeepinvDenoiser, NoPrior, Prior, TorchDenoiser, Wavelet
+    from fouriscope.priors import (
+        BM3D,
+        L1,
+        NLM,
+        TV,
+        Box,
+        DeepinvDenoiser,
+        NoPrior,
+        Prior,
+        SmallCNN,
+        TorchDenoiser,
+        Wavelet,
+    )
     from fouriscope.reconstruction import reconstruct
     from fouriscope.run import Result, RunFolder
     from fouriscope.simulation import Camera, simulate

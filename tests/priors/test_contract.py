@@ -22,6 +22,7 @@ from fouriscope.priors import (
     CallablePrior,
     NoPrior,
     Prior,
+    SmallCNN,
     TorchDenoiser,
     Wavelet,
     prior_from_spec,
@@ -58,6 +59,7 @@ PRIORS: dict[str, Callable[[], Prior]] = {
     "tv anisotropic": lambda: TV(strength=2.0, isotropic=False, accuracy=1e-3),
     "bm3d": BM3D,
     "bm3d hard, kept matches": lambda: BM3D(strength=2.0, stages="hard", rematch_every=3, hard_step=4),
+    "cnn": SmallCNN,
     "callable": lambda: CallablePrior(smooth),
     "nlm": NLM,
     "wavelet": Wavelet,
@@ -181,7 +183,9 @@ def test_refuses_an_impossible_sigma(prior: Prior, sigma: Any) -> None:
 
 
 @pytest.mark.parametrize("strength", [-0.1, math.nan, math.inf, "strong", True, None])
-@pytest.mark.parametrize("make", [L1, TV, NLM, Wavelet, lambda strength: CallablePrior(smooth, strength=strength)])
+@pytest.mark.parametrize(
+    "make", [L1, TV, NLM, SmallCNN, Wavelet, lambda strength: CallablePrior(smooth, strength=strength)]
+)
 def test_refuses_an_impossible_strength(make: Callable[..., Prior], strength: Any) -> None:
     with pytest.raises(InvalidInputError, match="strength λ"):
         make(strength=strength)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fouriscope.priors.base import Prior
 from fouriscope.priors.bm3d import BM3D, BM3DParameters, StageParameters
 from fouriscope.priors.box import Box
+from fouriscope.priors.cnn import SmallCNN
 from fouriscope.priors.deepinv_named import DeepinvDenoiser
 from fouriscope.priors.from_callable import CallablePrior
 from fouriscope.priors.l1 import L1
@@ -35,6 +36,7 @@ __all__ = [
     "Prior",
     "PriorInfo",
     "PriorLike",
+    "SmallCNN",
     "StageParameters",
     "TorchDenoiser",
     "Wavelet",

@@ -21,6 +21,7 @@ _CLASSES: dict[str, tuple[str, str]] = {
     "l1": ("fouriscope.priors.l1", "L1"),
     "tv": ("fouriscope.priors.tv", "TV"),
     "bm3d": ("fouriscope.priors.bm3d", "BM3D"),
+    "cnn": ("fouriscope.priors.cnn", "SmallCNN"),
     "nlm": ("fouriscope.priors.nlm", "NLM"),
     "wavelet": ("fouriscope.priors.wavelet", "Wavelet"),
     "deepinv": ("fouriscope.priors.deepinv_named", "DeepinvDenoiser"),
