@@ -7,7 +7,19 @@ from importlib import import_module
 
 from benchmarks import report
 
-BENCHMARKS = ("gradient", "epoch", "memory", "importing", "fft_libraries", "tv", "bm3d", "cnn", "quality")
+BENCHMARKS = (
+    "gradient",
+    "epoch",
+    "memory",
+    "importing",
+    "fft_libraries",
+    "tv",
+    "bm3d",
+    "cnn",
+    "quality",
+    "steps",
+    "paper",
+)
 
 
 def main(names: list[str]) -> None:

@@ -43,5 +43,5 @@ def test_compiled_and_cached_code_agree(tmp_path: Path) -> None:
         return done.stdout
 
     compiled = run()
-    assert compiled.count("\n") == 6
+    assert compiled.count("\n") == 7
     assert run() == compiled
