@@ -1,4 +1,4 @@
-"""The paper's experiments with stored strengths: every bar of `fouriscope paper`, and how long the whole of it takes."""
+"""The paper's experiments with stored strengths: every bar of `fouriscope paper`, and how long it all takes."""
 
 from __future__ import annotations
 
