@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fouriscope.acquisition.frames import KINDS
-from fouriscope.run.config import FramesSection, parse_config
+from fouriscope.run.config import parse_config
+from fouriscope.run.sections import FramesSection
 
 ENDINGS = [ending for endings in KINDS.values() for ending in endings]
 ROOT = Path(__file__).parent.parent

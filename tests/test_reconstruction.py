@@ -19,7 +19,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import PoissonLoss
 from fouriscope.optics import GlassSlide
 from fouriscope.run.assemble import build_illumination
-from fouriscope.run.config import IlluminationSection, MicroscopeSection
+from fouriscope.run.sections import IlluminationSection, MicroscopeSection
 from fouriscope.solvers import Record, Solver
 from tests.conftest import LEDS, OPTICS
 from tests.solvers.problems import shapes

@@ -20,8 +20,9 @@ from fouriscope.run.assemble import (
     build_solver,
     build_stop,
 )
-from fouriscope.run.config import ReconstructionConfig, StopSection, parse_config
+from fouriscope.run.config import parse_config
 from fouriscope.run.execute import resolved
+from fouriscope.run.sections import ReconstructionConfig, StopSection
 from fouriscope.solvers import ADMM, RED, Descent, PnP
 from tests.run.problems import config, document, write_acquisition
 

@@ -20,9 +20,10 @@ from fouriscope.acquisition.suggestions import Suggestion, suggest
 from fouriscope.acquisition.survey import Survey
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.assemble import build_illumination, build_optics
-from fouriscope.run.config import RunConfig, parse_config
+from fouriscope.run.config import parse_config
 from fouriscope.run.files import write_text
 from fouriscope.run.measured import corrections_of, load_image, open_stored
+from fouriscope.run.sections import RunConfig
 
 Document = dict[str, dict[str, Any]]
 

@@ -15,9 +15,9 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_geometry
-from fouriscope.run.config import FramesSection
 from fouriscope.run.measured import corrections_of, open_stored, rejected_frames
 from fouriscope.run.memory import memory_available, memory_needed
+from fouriscope.run.sections import FramesSection
 
 
 def show_info(config_path: Path, *, every_frame: bool = False, sheet: Path | None = None, console: Console) -> None:

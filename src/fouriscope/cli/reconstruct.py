@@ -13,7 +13,8 @@ from fouriscope.errors import RunFolderError
 from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import Result, RunFolder, load_config, resume_run, start_run
 from fouriscope.run.assemble import build_stop
-from fouriscope.run.config import StopSection, parse_config
+from fouriscope.run.config import parse_config
+from fouriscope.run.sections import StopSection
 from fouriscope.solvers import Callback
 
 INTERRUPTED = 130

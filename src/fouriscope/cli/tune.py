@@ -15,8 +15,9 @@ from fouriscope.cli.progress import graceful_interrupt
 from fouriscope.errors import InvalidInputError
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_acquisition
-from fouriscope.run.config import RunConfig, StopSection, parse_config
+from fouriscope.run.config import parse_config
 from fouriscope.run.files import write_text
+from fouriscope.run.sections import RunConfig, StopSection
 from fouriscope.tuning import Criterion, Trial, Tuning, tune_config
 
 

@@ -1,8 +1,9 @@
 """The run folder: resolved config, provenance, metrics, checkpoints, results; and running inside it."""
 
-from fouriscope.run.config import ReconstructionConfig, RunConfig, load_config
+from fouriscope.run.config import load_config
 from fouriscope.run.execute import resume_run, start_run
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.result import Result
+from fouriscope.run.sections import ReconstructionConfig, RunConfig
 
 __all__ = ["ReconstructionConfig", "Result", "RunConfig", "RunFolder", "load_config", "resume_run", "start_run"]

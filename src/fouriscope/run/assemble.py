@@ -16,7 +16,9 @@ from fouriscope.fidelity import DataFidelity, PoissonLoss, make_sampler
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Directions, Geometry, GlassSlide, Illumination, LEDArray, Optics, Pupil
 from fouriscope.priors import Prior, PriorLike, as_prior
-from fouriscope.run.config import (
+from fouriscope.run.measured import load_image, measured, open_stored, roi_displacement
+from fouriscope.run.memory import check_memory
+from fouriscope.run.sections import (
     DirectionsSection,
     DiscSection,
     FileSection,
@@ -27,8 +29,6 @@ from fouriscope.run.config import (
     SquareSection,
     StopSection,
 )
-from fouriscope.run.measured import load_image, measured, open_stored, roi_displacement
-from fouriscope.run.memory import check_memory
 from fouriscope.solvers import ADMM, EPRY, RED, Descent, Iterations, PnP, Residual, Seconds, StopRule
 from fouriscope.solvers.start import StartName
 

@@ -14,10 +14,11 @@ from fouriscope.optics import Geometry
 from fouriscope.parallel import thread_count
 from fouriscope.priors import as_prior
 from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_solver, build_stop
-from fouriscope.run.config import RunConfig, parse_config
+from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.provenance import checksum, file_checksums, provenance
 from fouriscope.run.result import Result
+from fouriscope.run.sections import RunConfig
 from fouriscope.solvers import Callback, History, Record, Solver
 
 CHECKPOINT_SECONDS = 10.0

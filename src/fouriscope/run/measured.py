@@ -24,7 +24,7 @@ from fouriscope.acquisition.stored import StoredFrames
 from fouriscope.acquisition.survey import Survey
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics
-from fouriscope.run.config import FramesSection
+from fouriscope.run.sections import FramesSection
 
 
 class Measured(NamedTuple):

@@ -11,7 +11,7 @@ from fouriscope.errors import InsufficientMemoryError
 from fouriscope.fidelity.pipeline import GROUP
 from fouriscope.forward.pupils import KEEP_AT_MOST_BYTES
 from fouriscope.optics import Geometry
-from fouriscope.run.config import ReconstructionConfig
+from fouriscope.run.sections import ReconstructionConfig
 
 # Images of the object that are alive at once: the iterates of the solver and its safeguard (6), the gradient's
 # transmittance, spectrum, derivative and transform (4 complex = 8), the prior's warm dual (8).

@@ -19,7 +19,8 @@ from fouriscope.optics import Geometry
 from fouriscope.priors import Prior, PriorLike
 from fouriscope.reconstruction import configure
 from fouriscope.run.assemble import BuiltSolver, build_prior, build_solver
-from fouriscope.run.config import ReconstructionConfig, explain
+from fouriscope.run.config import explain
+from fouriscope.run.sections import ReconstructionConfig
 from fouriscope.solvers import Callback, Iterations
 from fouriscope.solvers.truth import observed_truth
 from fouriscope.tuning.holdout import hold_out
