@@ -39,6 +39,7 @@ def reconstruct(
     acceleration: bool = True,
     steps_per_denoising: int | Literal["auto"] = 1,
     data_steps: int = 5,
+    restart: bool = True,
     denoiser_weight: float = 0.25,
     epry_order: Literal["na", "random", "sampler"] = "na",
     epry_step: float = 1.0,
@@ -75,8 +76,8 @@ def reconstruct(
         See :class:`fouriscope.ForwardModel`.
     step, acceleration, start, seed
         See :class:`fouriscope.solvers.PnP`.
-    steps_per_denoising, data_steps, denoiser_weight
-        Of "pnp", "admm" and "red", one each; see :class:`fouriscope.solvers.PnP`, :class:`~fouriscope.solvers.ADMM`
+    steps_per_denoising, data_steps, restart, denoiser_weight
+        Of "pnp" (the first), "admm" (two) and "red"; see :class:`fouriscope.solvers.PnP`, :class:`~fouriscope.solvers.ADMM`
         and :class:`~fouriscope.solvers.RED`. An iteration of "pnp" takes ``steps_per_denoising`` minibatches, so a
         prior that costs more than a gradient (BM3D) is faster with some six, and needs fewer ``iterations``.
     epry_order, epry_step, epry_pupil_step, epry_decay
@@ -119,6 +120,7 @@ def reconstruct(
         acceleration=acceleration,
         steps_per_denoising=steps_per_denoising,
         data_steps=data_steps,
+        restart=restart,
         denoiser_weight=denoiser_weight,
         epry_order=epry_order,
         epry_step=epry_step,

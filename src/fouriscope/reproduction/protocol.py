@@ -107,7 +107,7 @@ METHODS: tuple[Method, ...] = (
     Method("NoReg-Full", "NoReg", "Full"),
     Method("TV-Full", "TV", "Full"),
     Method(FAST, "BM3D", "Online", {"steps_per_denoising": STEPS}),
-    Method("BM3D-ADMM", "BM3D", "Online", {"method": "admm", "data_steps": 5}),
+    Method("BM3D-ADMM", "BM3D", "Online", {"method": "admm", "data_steps": 5, "restart": False}),
     Method("BM3D-RED", "BM3D", "Online", {"method": "red"}),
     # The best that this baseline reached here: a new order in every sweep, and steps that shrink.
     Method("EPRY", "NoReg", "Full", {"method": "epry", "epry_order": "random", "epry_decay": 0.3}),

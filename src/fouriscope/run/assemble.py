@@ -228,7 +228,7 @@ def build_solver(
     priors = build_priors(config, len(model.object.channels), prior, prior_absorption)
     common |= {"step": settings.step, "acceleration": settings.acceleration}
     if settings.method == "admm":
-        return ADMM(fidelity, sampler, priors, data_steps=settings.data_steps, **common)
+        return ADMM(fidelity, sampler, priors, data_steps=settings.data_steps, restart=settings.restart, **common)
     if settings.method == "red":
         return RED(fidelity, sampler, priors, denoiser_weight=settings.denoiser_weight, **common)
     return PnP(fidelity, sampler, priors, steps_per_denoising=settings.steps_per_denoising, **common)

@@ -171,7 +171,7 @@ class ObjectSection(Section):
 class SolverSection(Section):
     """[solver]: method, data fidelity, sampling and step; see ``fouriscope.solvers``.
 
-    ``steps_per_denoising`` belongs to "pnp", ``data_steps`` to "admm", ``denoiser_weight`` to "red", ``epry_…``
+    ``steps_per_denoising`` belongs to "pnp", ``data_steps`` and ``restart`` to "admm", ``denoiser_weight`` to "red", ``epry_…``
     to "epry", which takes no prior.
 
     ``start = "array"`` records that Python was given a starting point, which no file holds.
@@ -186,6 +186,7 @@ class SolverSection(Section):
     acceleration: bool = True
     steps_per_denoising: Annotated[int, Field(ge=1)] | Literal["auto"] = 1
     data_steps: Annotated[int, Field(ge=1)] = 5
+    restart: bool = True
     denoiser_weight: Positive = 0.25
     epry_order: Literal["na", "random", "sampler"] = "na"
     epry_step: Positive = 1.0

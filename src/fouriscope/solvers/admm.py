@@ -44,6 +44,9 @@ class ADMM(Descent):
         n.
     acceleration
         Momentum on v, z and u.
+    restart
+        Whether the momentum starts anew as said above. Beside a strong prior it must, or z and u swing for ever. Beside a
+        weak one, from a flat start, it had better not: an object that emerges from nothing moves more and more.
 
     References
     ----------
@@ -70,13 +73,14 @@ class ADMM(Descent):
         step: float | Literal["auto"] = "auto",
         data_steps: int = 5,
         acceleration: bool = True,
+        restart: bool = True,
         start: StartName | RealArray = "flat",
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
         if isinstance(data_steps, bool) or not (isinstance(data_steps, int) and data_steps >= 1):
             raise InvalidInputError(f"data_steps must be a whole number of at least 1, got {data_steps!r}")
-        self.data_steps, self.acceleration = data_steps, acceleration
+        self.data_steps, self.acceleration, self.restart = data_steps, acceleration, restart
         super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
 
     def begin_at(self, x: RealArray) -> None:
@@ -100,7 +104,7 @@ class ADMM(Descent):
         x = self.denoise(v + self._u, penalty)
         u = self._u + v - x
         residual = relative_distance(x, self._z)
-        if self._moved_more(distance(x, self._z) ** 2 + distance(u, self._u) ** 2):
+        if self.restart and self._moved_more(distance(x, self._z) ** 2 + distance(u, self._u) ** 2):
             self._q = 1.0
         q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
         momentum = real((self._q - 1) / q)
