@@ -45,8 +45,9 @@ class ADMM(Descent):
     acceleration
         Momentum on v, z and u.
     restart
-        Whether the momentum starts anew as said above. Beside a strong prior it must, or z and u swing for ever. Beside a
-        weak one, from a flat start, it had better not: an object that emerges from nothing moves more and more.
+        Whether the momentum starts anew as said above. Beside a strong prior it must, or z and u swing for ever.
+        Beside a weak one, from a flat start, it had better not: an object that emerges from nothing moves more and
+        more.
 
     References
     ----------
