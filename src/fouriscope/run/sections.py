@@ -171,8 +171,8 @@ class ObjectSection(Section):
 class SolverSection(Section):
     """[solver]: method, data fidelity, sampling and step; see ``fouriscope.solvers``.
 
-    ``steps_per_denoising`` belongs to "pnp", ``data_steps`` and ``restart`` to "admm", ``denoiser_weight`` to "red", ``epry_…``
-    to "epry", which takes no prior.
+    ``steps_per_denoising`` belongs to "pnp", ``data_steps`` and ``restart`` to "admm", ``denoiser_weight`` to
+    "red", ``epry_…`` to "epry", which takes no prior.
 
     ``start = "array"`` records that Python was given a starting point, which no file holds.
     """
