@@ -78,8 +78,9 @@ def reconstruct(
         See :class:`fouriscope.solvers.PnP`.
     steps_per_denoising, data_steps, restart, denoiser_weight
         Of "pnp" (the first), "admm" (two) and "red"; see :class:`fouriscope.solvers.PnP`,
-        :class:`~fouriscope.solvers.ADMM` and :class:`~fouriscope.solvers.RED`. An iteration of "pnp" takes ``steps_per_denoising`` minibatches, so a
-        prior that costs more than a gradient (BM3D) is faster with some six, and needs fewer ``iterations``.
+        :class:`~fouriscope.solvers.ADMM` and :class:`~fouriscope.solvers.RED`. An iteration of "pnp" takes
+        ``steps_per_denoising`` minibatches, so a prior that costs more than a gradient (BM3D) is faster with some six,
+        and needs fewer ``iterations``.
     epry_order, epry_step, epry_pupil_step, epry_decay
         See :class:`fouriscope.solvers.EPRY`: order, α, β and decay.
     callbacks
