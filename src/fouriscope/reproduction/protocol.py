@@ -138,4 +138,4 @@ class Protocol:
     @classmethod
     def quick(cls) -> Protocol:
         """Two images, fewer iterations, no search: a look at everything within three minutes, not converged."""
-        return cls(gradients=130, images=2, search=False)
+        return cls(gradients=120, images=2, search=False)
