@@ -184,7 +184,7 @@ def _differences(summary: Summary) -> list[str]:
         "strength was optimised for the image at hand; the paper optimised too, in a regime that cannot be recovered.",
         "**Batch.** Sixty LEDs drawn once leave gaps in the spectrum that no prior can fill; BM3D then takes what the "
         "gaps leave behind for texture, and ends no better than TV. In the paper, too, Online makes the difference.",
-        "**BM3D-ADMM** has not converged in the gradients that the others need: its momentum works once in five of them.",
+        "**BM3D-ADMM** has not converged in the gradients that the others need: its momentum works once in five.",
         "**SNR** is after removing the best constant, which no intensity can show; raw SNR is given beside it.",
         "**BM3D** is this package's own (profile fast), 100 × faster than the one of the paper's time; "
         f"“{FAST}” denoises once after {FAST[-1]} gradients (docs/solver.md).",
