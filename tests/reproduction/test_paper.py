@@ -139,8 +139,6 @@ def test_an_interrupted_run_goes_on(images: Path, tmp_path: Path, finished: tupl
 def test_strengths_are_those_that_were_searched(finished: tuple[Path, Summary]) -> None:
     out, summary = finished
     book = StrengthBook(out)
-    experiment = Experiment(SMALL, [], summary.phase_range, out)
-    assert experiment.phase_range > 0
     tables = book.own["strength"].values()
     assert {table["image"] for table in tables} == {"blocks", "colours"}
     for table in tables:

@@ -50,9 +50,11 @@ def run_paper(
     experiment = Experiment(protocol, pictures, phase_range, out)
     methods = wanted_methods(figures)
     strengths = find_strengths(experiment, methods, book, tell, interrupt)
-    automatic = {one.name for one in methods for known in strengths.values() if one.needs_strength} - {
-        one.name for one in methods if all(one.strength_key in known for known in strengths.values())
-    }
+    automatic = [
+        one.name
+        for one in methods
+        if one.needs_strength and any(one.strength_key not in known for known in strengths.values())
+    ]
     if automatic:
         tell("no strengths are stored for these images and none were searched for: they are automatic")
     on_plan(planned(protocol, methods, len(pictures)))
@@ -60,7 +62,7 @@ def run_paper(
     summary = Summary.of(cells, phase_range)
     drawn = draw_figures(experiment, summary, figures, out)
     paper_images = [picture.name for picture in pictures] == list(PAPER_NAMES)
-    write_report(experiment, summary, drawn, out, paper_images=paper_images, automatic=sorted(automatic))
+    write_report(experiment, summary, drawn, out, paper_images=paper_images, automatic=automatic)
     return summary
 
 

@@ -28,7 +28,6 @@ class Published:
         default_factory=lambda: {"NoReg-Online": 18.48, "TV-Online": 19.42, "BM3D-Online": 19.74}
     )
     seconds: dict[str, float] = field(default_factory=lambda: {"BM3D-Online": 9.07, "BM3D-Full": 19.66})
-    full_over_online: float = 0.25
 
 
 PUBLISHED = Published()

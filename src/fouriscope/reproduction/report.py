@@ -186,7 +186,7 @@ def _differences(summary: Summary) -> list[str]:
         "gaps leave behind for texture, and ends no better than TV. In the paper, too, Online makes the difference.",
         "**BM3D-ADMM** has not converged in the gradients that the others need: its momentum works once in five.",
         "**SNR** is after removing the best constant, which no intensity can show; raw SNR is given beside it.",
-        "**BM3D** is this package's own (profile fast), 100 × faster than the one of the paper's time; "
+        "**BM3D** is this package's own (profile fast; docs/benchmarks.md compares it with `bm3d` of PyPI); "
         f"“{FAST}” denoises once after {FAST[-1]} gradients (docs/solver.md).",
         "**Seconds** are of this machine, without the loading and compiling of programs.",
     ]

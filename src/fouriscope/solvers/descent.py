@@ -137,16 +137,16 @@ class Descent(Solver):
             self._iterations += 1
             return report
 
-    def slope(self, s: RealArray, batch: Minibatch | None = None) -> Slope:
-        """d and ∇d at ``s`` over a new minibatch (or ``batch``); raises where they show that s leads nowhere."""
-        drawn = self.sampler.draw(self.rng) if batch is None else batch
-        misfit, gradient = self.fidelity.gradient(s, drawn)
-        if not self._safeguard.accepts(misfit, gradient, self._x, drawn):
+    def slope(self, s: RealArray) -> Slope:
+        """d and ∇d at ``s`` over a new minibatch; raises where they show that s leads nowhere."""
+        batch = self.sampler.draw(self.rng)
+        misfit, gradient = self.fidelity.gradient(s, batch)
+        if not self._safeguard.accepts(misfit, gradient, self._x, batch):
             self._retreat(misfit)
             raise WentAstrayError
         if self.sampler.is_fixed:
             self._control.watch(s, gradient)
-        return Slope(misfit, gradient, drawn)
+        return Slope(misfit, gradient, batch)
 
     def _retreat(self, misfit: float) -> None:
         if not self._control.automatic:
