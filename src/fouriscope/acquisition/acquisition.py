@@ -33,6 +33,9 @@ class Acquisition:
         One weight ≥ 0 a frame: how much its misfit counts. 0 leaves a frame out.
     mask
         (rows, columns) or (frames, rows, columns): True where a pixel counts.
+    periodic
+        Whether the frames are those of a field that repeats itself, as simulations often are. Those of a microscope
+        are not: what lies beyond the frame reaches into it, and a reconstruction gives them a margin.
     truth
         The object, where it is known (simulations): only ever used to report the SNR.
     """
@@ -44,6 +47,7 @@ class Acquisition:
     patch_center: tuple[float, float] = (0.0, 0.0)
     weights: NDArray[Any] | None = None
     mask: NDArray[Any] | None = None
+    periodic: bool = False
     truth: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:

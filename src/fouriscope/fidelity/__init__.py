@@ -2,6 +2,7 @@
 
 from fouriscope.fidelity.data import DataFidelity, ValueAndGradient
 from fouriscope.fidelity.losses import AmplitudeLoss, IntensityLoss, Loss, PoissonLoss, as_loss
+from fouriscope.fidelity.pipeline import Contributions, Observer
 from fouriscope.fidelity.samplers import (
     AllLEDs,
     EpochSampler,
@@ -16,12 +17,14 @@ from fouriscope.fidelity.samplers import (
 __all__ = [
     "AllLEDs",
     "AmplitudeLoss",
+    "Contributions",
     "DataFidelity",
     "EpochSampler",
     "FixedSubset",
     "IntensityLoss",
     "Loss",
     "Minibatch",
+    "Observer",
     "PoissonLoss",
     "Sampler",
     "StratifiedSampler",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition, ArrayFrames, Frames
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity.losses import Loss, as_loss
-from fouriscope.fidelity.pipeline import Indexed, LEDPipeline
+from fouriscope.fidelity.pipeline import Indexed, LEDPipeline, Observer
 from fouriscope.fidelity.samplers import Minibatch
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.model import LEDs
@@ -93,6 +93,17 @@ class DataFidelity:
         """The fidelity of an acquisition, with its weights and mask."""
         return cls(model, acquisition.frames, loss=loss, weights=acquisition.weights, mask=acquisition.mask)
 
+    def use(self, model: ForwardModel) -> None:
+        """Go on with a revised model of the same frames and object (see :meth:`ForwardModel.revised`)."""
+        for what in ("frame_shape", "x_shape", "dtype"):
+            now, new = getattr(self.model, what), getattr(model, what)
+            if now != new or len(model) != len(self.model):
+                raise InvalidInputError(
+                    f"a revised model keeps frames, object and precision: {len(self.model)} LEDs with {what} {now} "
+                    f"were expected, got {len(model)} with {new}"
+                )
+        self.model = self._pipeline.model = model
+
     def __len__(self) -> int:
         """J, the number of measurements."""
         return len(self.model)
@@ -108,10 +119,16 @@ class DataFidelity:
         everything = np.arange(len(self)) if leds is None else leds
         return self._evaluate(x, self._batch(everything), with_gradient=False)[0]
 
-    def gradient(self, x: RealArray, leds: LEDs | Minibatch = None) -> ValueAndGradient:
-        """d(x) and ∇d(x) over ``leds``, or over a weighted :class:`Minibatch`."""
+    def gradient(
+        self, x: RealArray, leds: LEDs | Minibatch = None, observer: Observer | None = None
+    ) -> ValueAndGradient:
+        """d(x) and ∇d(x) over ``leds``, or over a weighted :class:`Minibatch`.
+
+        ``observer`` is shown each LED's contribution on the way, from which derivatives with respect to the pupil
+        follow at next to no cost.
+        """
         batch = self._batch(leds)
-        misfits, gradient = self._evaluate(x, batch, with_gradient=True)
+        misfits, gradient = self._evaluate(x, batch, with_gradient=True, observer=observer)
         assert gradient is not None
         return ValueAndGradient(self.mean(misfits, batch), gradient)
 
@@ -133,11 +150,13 @@ class DataFidelity:
         return batch.weights * self.weights[batch.leds]
 
     def _evaluate(
-        self, x: RealArray, batch: Minibatch, *, with_gradient: bool
+        self, x: RealArray, batch: Minibatch, *, with_gradient: bool, observer: Observer | None = None
     ) -> tuple[NDArray[np.float64], RealArray | None]:
         weights = self._total_weights(batch) / batch.size
         return self._pipeline.run(
-            x, batch.leds, weights, self.frames_of, self.masks_of, self.loss, with_gradient=with_gradient
+            *(x, batch.leds, weights, self.frames_of, self.masks_of, self.loss),
+            with_gradient=with_gradient,
+            observer=observer,
         )
 
     def masks_of(self, leds: NDArray[np.int64]) -> Indexed:

@@ -19,6 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fouriscope.errors import InvalidInputError
 
 
@@ -33,6 +36,10 @@ class Loss:
     def epsilon(self) -> float:
         return 0.0
 
+    def curvature(self, intensity: NDArray[np.float64]) -> NDArray[np.float64]:
+        """∂²d/∂a² of a pixel with amplitude a = √I that fits its measurement."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class IntensityLoss(Loss):
@@ -41,6 +48,9 @@ class IntensityLoss(Loss):
     name = "intensity"
     code = 0
 
+    def curvature(self, intensity: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 8 * intensity
+
 
 @dataclass(frozen=True)
 class AmplitudeLoss(Loss):
@@ -48,6 +58,9 @@ class AmplitudeLoss(Loss):
 
     name = "amplitude"
     code = 1
+
+    def curvature(self, intensity: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.full(intensity.shape, 2.0)
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,9 @@ class PoissonLoss(Loss):
     @property
     def epsilon(self) -> float:
         return self.background
+
+    def curvature(self, intensity: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 4 * intensity / (intensity + self.background)
 
 
 LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (IntensityLoss, AmplitudeLoss, PoissonLoss)}

@@ -4,19 +4,37 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.fidelity.losses import Loss
 from fouriscope.forward import ForwardModel
-from fouriscope.forward.objects import RealArray
+from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.parallel import run_sliced
 
 # LEDs whose contributions wait in memory before they are added up, in order, to the object's spectrum: enough that
 # handing work to the threads costs little, few enough that memory does not grow with the minibatch.
 GROUP = 64
+
+class Contributions(NamedTuple):
+    """What a group of LEDs adds to a gradient, on its way there.
+
+    ``boxes[b]`` is what ``leds[b]`` adds to the derivative of d by the object's spectrum: with the weight
+    ``weights[b]``, on the support box.
+    """
+
+    model: ForwardModel
+    loss: Loss
+    spectrum: ComplexArray
+    leds: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    boxes: ComplexArray
+
+
+Observer = Callable[[Contributions], None]
+"""Whoever wants to learn from a gradient while it is computed: a calibration of the pupil."""
 
 Indexed = tuple[NDArray[Any], NDArray[np.int64]]
 """(stack, index): ``stack[index[b]]`` belongs to the b-th LED of a group."""
@@ -57,6 +75,7 @@ class LEDPipeline:
         loss: Loss,
         *,
         with_gradient: bool,
+        observer: Observer | None = None,
     ) -> tuple[NDArray[np.float64], RealArray | None]:
         """(d_b for each LED, ∇ Σ_b weights[b] d_b or None)."""
         from fouriscope.fidelity.kernels import led_gradients
@@ -85,6 +104,8 @@ class LEDPipeline:
             run_sliced(_bound(led_gradients, arguments), len(rows))
             if with_gradient:
                 run_sliced(_bound(add_boxes, (boxes, rows, columns, len(rows), derivative)), model.object_shape[0])
+                if observer is not None:
+                    observer(Contributions(model, loss, spectrum, leds[group], weights[group], boxes[: len(rows)]))
         if not with_gradient:
             return misfits, None
         return misfits, model.pull_back(transmittance, model.inverse_spectrum(derivative, out=derivative))

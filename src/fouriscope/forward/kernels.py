@@ -114,7 +114,7 @@ def intensities(spectrum, pupils, pupil_index, rows, columns, grid_rows, grid_co
 
 
 @njit(inline="always")
-def _cos_sin(angle):  # type: ignore[no-untyped-def]
+def cos_sin(angle):  # type: ignore[no-untyped-def]
     """Cosine and sine in plain arithmetic, which LLVM can vectorise (calls to libm it cannot): error below 1e-7.
 
     The angle is reduced to [-π/4, π/4] in double precision, so large phases lose nothing; there the Taylor series
@@ -152,7 +152,7 @@ def _cos_sin(angle):  # type: ignore[no-untyped-def]
 def phase_transmittance_single(phase, out, start, stop):  # type: ignore[no-untyped-def]
     for r in range(start, stop):
         for c in range(phase.shape[1]):
-            cosine, sine = _cos_sin(phase[r, c])
+            cosine, sine = cos_sin(phase[r, c])
             out[r, c] = complex(cosine, sine)
 
 

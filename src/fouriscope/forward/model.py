@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward.objects import ComplexArray, ObjectModel, RealArray, object_model
@@ -47,6 +47,8 @@ class ForwardModel:
         Frame pixels around the window that are modelled but not seen by the loss, for fields that are not periodic.
     patch_center
         (y, x) in metres of the imaged patch, from the optical axis: the angle of every LED depends on it.
+    gains
+        g_i > 0, the brightness of each LED beside the others: y_i = g_i \|H_i o\|². All 1 by default.
     dtype
         float32 (default) or float64: the precision of x. Fields have the complex type that belongs to it.
 
@@ -71,6 +73,7 @@ class ForwardModel:
         object_shape: tuple[int, int] | Literal["auto"] = "auto",
         margin: int = 0,
         patch_center: tuple[float, float] = (0.0, 0.0),
+        gains: ArrayLike | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
         self.dtype = np.dtype(dtype)
@@ -87,12 +90,38 @@ class ForwardModel:
         )
         self.object = object_model(object)
         self.pupil = pupil if pupil is not None else Pupil()
+        self.gains = _checked_gains(gains, len(self))
         self.complex_dtype = np.result_type(self.dtype, np.complex64)
-        self.pupils = LEDPupils(self.geometry, self.pupil, self.complex_dtype)
+        self.pupils = LEDPupils(self.geometry, self.pupil, self.complex_dtype, self.gains)
         box = self.geometry.support_box
         # Where each LED's box starts in the object's spectrum, in FFT layout (DC first).
         self.box_rows = (self.geometry.whole_bins[:, 0] + box.row0) % self.object_shape[0]
         self.box_columns = (self.geometry.whole_bins[:, 1] + box.col0) % self.object_shape[1]
+
+    def revised(
+        self,
+        *,
+        pupil: Pupil | None = None,
+        illumination: Illumination | None = None,
+        gains: ArrayLike | None = None,
+    ) -> ForwardModel:
+        """The same model with another pupil, other directions or other gains: what a calibration makes of it.
+
+        The object's grid stays as it is. Pupils are evaluated when they are used, so this costs next to nothing.
+        """
+        geometry = self.geometry
+        return ForwardModel(
+            geometry.optics,
+            self.illumination if illumination is None else illumination,
+            geometry.frame_shape,
+            pupil=self.pupil if pupil is None else pupil,
+            object=self.object,
+            object_shape=geometry.object_shape,
+            margin=geometry.margin,
+            patch_center=geometry.patch_center,
+            gains=self.gains if gains is None else gains,
+            dtype=self.dtype,
+        )
 
     def __len__(self) -> int:
         """Number of LEDs."""
@@ -250,3 +279,16 @@ class ForwardModel:
         grid = self.geometry.grid_shape
         target = np.ix_((box.row0 + rows) % grid[0], (box.col0 + columns) % grid[1])
         return source, target
+
+
+def _checked_gains(gains: ArrayLike | None, count: int) -> NDArray[np.float64] | None:
+    if gains is None:
+        return None
+    checked = np.array(gains, np.float64)
+    if checked.shape != (count,) or not (np.isfinite(checked).all() and (checked > 0).all()):
+        raise InvalidInputError(
+            f"gains must be {count} positive numbers, one for each LED, got shape {checked.shape}"
+            + (f" from {checked.min():g} to {checked.max():g}" if checked.size else "")
+        )
+    checked.setflags(write=False)
+    return checked

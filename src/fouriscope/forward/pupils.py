@@ -2,58 +2,91 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.optics import Geometry, Pupil
+from fouriscope.optics.objective import EDGE_TOLERANCE
+from fouriscope.parallel import run_sliced
 
 # Above this, pupils are computed for each group of LEDs when they are needed instead of being kept.
 KEEP_AT_MOST_BYTES = 256 * 2**20
 
 
 class LEDPupils:
-    """P((m − fraction_i) · du) on the support box, for every LED i.
+    """√g_i · P((m − fraction_i) · du) on the support box, for every LED i of gain g_i.
 
     The disc is evaluated at the exact sub-bin coordinates and its edge is hard, so an LED just outside the pupil
-    stays dark.
+    stays dark. An LED's pupil is computed when it is first asked for, and kept if all of them would fit into
+    ``KEEP_AT_MOST_BYTES``; so a model that a calibration replaces after each minibatch costs only what it uses.
     """
 
-    def __init__(self, geometry: Geometry, pupil: Pupil, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, geometry: Geometry, pupil: Pupil, dtype: np.dtype[Any], gains: NDArray[np.float64] | None = None
+    ) -> None:
         self.geometry = geometry
         self.pupil = pupil
         self.dtype = dtype
         box = geometry.support_box
         self.box_shape = (box.height, box.width)
         count = len(geometry.na)
+        self._roots = np.ones(count) if gains is None else np.sqrt(gains)
         self._stack: NDArray[Any] | None = None
+        self._known = np.zeros(count, bool)
+        self._lock = threading.Lock()
         if count * box.height * box.width * dtype.itemsize <= KEEP_AT_MOST_BYTES:
-            self._stack = self._evaluate(np.arange(count))
+            self._stack = np.empty((count, box.height, box.width), dtype)  # takes memory only as it is filled
+        self._constants = self._compile()
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are kept."""
+        """Bytes that are kept once every LED has been asked for."""
         return 0 if self._stack is None else self._stack.nbytes
 
     def __call__(self, leds: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """(stack, index) such that ``stack[index[b]]`` is the pupil of ``leds[b]``."""
-        if self._stack is not None:
-            return self._stack, leds
-        return self._evaluate(leds), np.arange(len(leds))
+        if self._stack is None:
+            return self._evaluate(leds), np.arange(len(leds))
+        if not self._known[leds].all():
+            with self._lock:  # models are shared by threads
+                missing = np.unique(leds[~self._known[leds]])
+                if len(missing):
+                    self._stack[missing] = self._evaluate(missing)
+                    self._known[missing] = True
+        return self._stack, leds
+
+    def on_frame_grid(self, box_values: NDArray[Any]) -> NDArray[Any]:
+        """Values on the support box as an array on the frame's frequency grid, zero frequency at n//2."""
+        grid, box = self.geometry.grid_shape, self.geometry.support_box
+        values = np.zeros(grid, box_values.dtype)
+        # A disc as wide as an even grid may reach its bin +n/2, which is its bin −n/2.
+        rows = (grid[0] // 2 + box.row0 + np.arange(box.height)) % grid[0]
+        columns = (grid[1] // 2 + box.col0 + np.arange(box.width)) % grid[1]
+        values[np.ix_(rows, columns)] = box_values
+        return values
 
     def _evaluate(self, leds: NDArray[np.int64]) -> NDArray[Any]:
+        from fouriscope.forward._pupil_kernels import evaluate_pupils
+
+        stack = np.empty((len(leds), *self.box_shape), self.dtype)
         box = self.geometry.support_box
-        step_y, step_x = self.geometry.frequency_step
-        rows = np.arange(box.row0, box.row0 + box.height)
-        columns = np.arange(box.col0, box.col0 + box.width)
-        stack = np.empty((len(leds), box.height, box.width), self.dtype)
-        for b, led in enumerate(leds):
-            fraction_y, fraction_x = self.geometry.fractions[led]
-            stack[b] = self.pupil.evaluate(
-                ((rows - fraction_y) * step_y)[:, None],
-                ((columns - fraction_x) * step_x)[None, :],
-                self.geometry.optics,
-                frequency_step=(step_y, step_x),
-            )
+        arguments = (self.geometry.fractions[leds], self._roots[leds], box.row0, box.col0, *self._constants, stack)
+        run_sliced(lambda start, stop: evaluate_pupils(*arguments, start, stop), len(leds))
         return stack
+
+    def _compile(self) -> tuple[Any, ...]:
+        """What all LEDs share, as the kernel wants it."""
+        geometry, pupil, optics = self.geometry, self.pupil, self.geometry.optics
+        steps = np.asarray(geometry.frequency_step) / optics.cutoff
+        table = np.ones((1, 1), np.complex128)
+        if pupil.array is not None:
+            table = pupil.table(optics, geometry.frequency_step)
+        return (
+            *(steps, (1 + EDGE_TOLERANCE) ** 2, pupil.phase_in_powers()),
+            2 * np.pi * pupil.defocus * optics.medium_index / optics.wavelength,
+            (optics.na / optics.medium_index) ** 2,
+            *(table, self.dtype == np.complex64),
+        )

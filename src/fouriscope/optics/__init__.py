@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fouriscope.optics.directions import Directions
+from fouriscope.optics.directions import Adjusted, Directions
 from fouriscope.optics.geometry import Geometry, SupportBox, automatic_object_shape
 from fouriscope.optics.illumination import GlassSlide, Illumination, LEDArray
 from fouriscope.optics.objective import Optics
@@ -11,6 +11,7 @@ from fouriscope.optics.report import OpticsReport, report_geometry
 from fouriscope.optics.zernike_polynomials import noll_to_nm, zernike
 
 __all__ = [
+    "Adjusted",
     "Directions",
     "Geometry",
     "GlassSlide",

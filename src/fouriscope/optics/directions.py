@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import FloatArray, read_only_pairs, require_point, select, sines
+from fouriscope.optics.illumination import Illumination
 from fouriscope.optics.objective import require_positive
 
 
@@ -64,3 +65,45 @@ class Directions:
     def subset(self, indices: ArrayLike) -> Directions:
         """Only the directions of ``indices`` (integers, or a boolean mask), in that order."""
         return Directions(select(self.na, indices), self.height)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Adjusted:
+    """Any illumination with each of its directions moved a little: what a calibration found LED by LED.
+
+    Parameters
+    ----------
+    base
+        The illumination as it was believed to be.
+    shifts
+        (N, 2) array of (na_y, na_x) that are added to its directions, wherever the patch lies.
+
+    Examples
+    --------
+    >>> Adjusted(Directions([(0.0, 0.1)]), [(0.01, 0.0)]).directions().round(12).tolist()
+    [[0.01, 0.1]]
+    """
+
+    base: Illumination
+    shifts: FloatArray
+
+    def __init__(self, base: Illumination, shifts: ArrayLike) -> None:
+        pairs = read_only_pairs("shifts", "(na_y, na_x)", shifts)
+        if len(pairs) != len(base):
+            raise InvalidInputError(f"one shift for each of {len(base)} LEDs is needed, got {len(pairs)}.")
+        object.__setattr__(self, "base", base)
+        object.__setattr__(self, "shifts", pairs)
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    @property
+    def height(self) -> float | None:
+        """Of the base, which patches off the axis need."""
+        height: float | None = getattr(self.base, "height", None)
+        return height
+
+    def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
+        """(N, 2) array of (na_y, na_x) at the patch centred ``patch_center`` = (y, x) metres from the optical axis."""
+        moved: FloatArray = self.base.directions(patch_center) + self.shifts
+        return moved

@@ -195,6 +195,29 @@ class LEDArray:
         azimuth = np.divide(lateral, distance[:, None], out=np.zeros_like(lateral), where=distance[:, None] > 0)
         return sines(azimuth * tangent[:, None], 1.0)
 
+    @classmethod
+    def from_directions(cls, na: ArrayLike, height: float = 1.0) -> LEDArray:
+        """LEDs at ``height`` that shine under the directions ``na`` = (na_y, na_x) on the optical axis.
+
+        >>> LEDArray.from_directions([(0.0, 0.6)], height=40e-3).positions.round(12).tolist()
+        [[0.0, 0.03]]
+        """
+        pairs = read_only_pairs("directions", "(na_y, na_x)", na)
+        return cls(pairs / np.sqrt(1 - np.sum(pairs**2, axis=1, keepdims=True)) * height, height)
+
+    def moved(
+        self, *, shift: tuple[float, float] = (0.0, 0.0), turn: float = 0.0, height: float = 1.0, pitch: float = 1.0
+    ) -> LEDArray:
+        """The array as a rigid body, displaced by ``shift`` = (y, x) in metres and turned by ``turn`` radians, with
+        its height and the distances between its LEDs multiplied by ``height`` and ``pitch``."""
+        return LEDArray(
+            self.positions * pitch,
+            self.height * height,
+            self.rotation + turn,
+            (self.offset[0] + shift[0], self.offset[1] + shift[1]),
+            self.slide,
+        )
+
     def subset(self, indices: ArrayLike) -> LEDArray:
         """The same array with only the LEDs of ``indices`` (integers, or a boolean mask), in that order."""
         return replace(self, positions=select(self.positions, indices))

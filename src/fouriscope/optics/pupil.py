@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics.objective import Optics, require_finite
-from fouriscope.optics.zernike_polynomials import noll_to_nm, zernike
+from fouriscope.optics.zernike_polynomials import noll_to_nm, zernike, zernike_in_powers
 
 ComplexArray = NDArray[np.complex128]
 
@@ -73,6 +73,14 @@ class Pupil:
         """Whether the pupil is the bare disc, without any aberration."""
         return self.array is None and self.defocus == 0 and not any(self.zernike.values())
 
+    def phase_in_powers(self) -> NDArray[np.float64]:
+        """Σ_j c_j Z_j as coefficients a[p, q] of (fy λ/NA)^p (fx λ/NA)^q; (1, 1) zero if there is no Zernike term."""
+        terms = [c * zernike_in_powers(*noll_to_nm(j)) for j, c in self.zernike.items() if c]
+        powers = np.zeros((max((len(term) for term in terms), default=1),) * 2)
+        for term in terms:
+            powers[: len(term), : len(term)] += term
+        return powers
+
     def evaluate(
         self, fy: ArrayLike, fx: ArrayLike, optics: Optics, frequency_step: tuple[float, float] | None = None
     ) -> ComplexArray:
@@ -113,7 +121,7 @@ class Pupil:
                 f"a pupil with an array needs frequency_step = (dfy, dfx) in cycles per metre, got {step!r}; "
                 "pass Geometry.frequency_step."
             )
-        table = self._table(optics, step)
+        table = self.table(optics, step)
         row, row_weight = _bin_and_fraction(y / step[0] + table.shape[0] // 2, table.shape[0])
         col, col_weight = _bin_and_fraction(x / step[1] + table.shape[1] // 2, table.shape[1])
         next_row = np.minimum(row + 1, table.shape[0] - 1)
@@ -122,8 +130,8 @@ class Pupil:
         lower = (1 - col_weight) * table[next_row, col] + col_weight * table[next_row, next_col]
         return np.asarray((1 - row_weight) * upper + row_weight * lower, dtype=np.complex128)
 
-    def _table(self, optics: Optics, step: tuple[float, float]) -> ComplexArray:
-        """The array with each bin outside the disc replaced by the nearest one inside, so that no zeros leak in."""
+    def table(self, optics: Optics, step: tuple[float, float]) -> ComplexArray:
+        """What is interpolated: the array with each bin outside the disc replaced by the nearest one inside, so that no zeros leak in."""
         assert self.array is not None
         key = (float(step[0]), float(step[1]), optics.cutoff)
         expected = tuple(round(1 / (s * optics.pixel)) for s in step)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import factorial, isqrt, sqrt
+from math import comb, factorial, isqrt, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,12 +69,41 @@ def zernike(n: int, m: int, rho: ArrayLike, theta: ArrayLike) -> NDArray[np.floa
     angle = np.asarray(theta, dtype=np.float64)
     radial = np.zeros_like(radius)
     for s in range((n - frequency) // 2 + 1):
-        weight = factorial(n - s) / (
-            factorial(s) * factorial((n + frequency) // 2 - s) * factorial((n - frequency) // 2 - s)
-        )
-        radial = radial + (-1) ** s * weight * radius ** (n - 2 * s)
+        radial = radial + _radial_weight(n, frequency, s) * radius ** (n - 2 * s)
     if m == 0:
         value = sqrt(n + 1) * radial * np.ones_like(angle)
     else:
         value = sqrt(2 * (n + 1)) * radial * (np.cos(m * angle) if m > 0 else np.sin(frequency * angle))
     return np.asarray(value, dtype=np.float64)
+
+
+def zernike_in_powers(n: int, m: int) -> NDArray[np.float64]:
+    """The coefficients a[p, q] of Z_n^m = Σ a[p, q] y^p x^q, with y = ρ sin θ and x = ρ cos θ.
+
+    A phase in powers is cheap to evaluate on a grid, and a moved one, Z(y − a, x − b), needs no angles.
+
+    Examples
+    --------
+    Defocus is √3 (2y² + 2x² − 1):
+
+    >>> (zernike_in_powers(2, 0) / sqrt(3)).round(12).tolist()
+    [[-1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [2.0, 0.0, 0.0]]
+    """
+    frequency = abs(m)
+    powers = np.zeros((n + 1, n + 1))
+    # ρ^k cos(kθ) and ρ^k sin(kθ) are the real and imaginary part of (x + iy)^k.
+    for p in range(frequency + 1):
+        turned = 1j**p
+        angular = comb(frequency, p) * (turned.real if m >= 0 else turned.imag)
+        for s in range((n - frequency) // 2 + 1):
+            rest = (n - frequency) // 2 - s
+            for r in range(rest + 1):
+                weight = _radial_weight(n, frequency, s) * comb(rest, r)
+                powers[p + 2 * r, frequency - p + 2 * (rest - r)] += weight * angular
+    return powers * (sqrt(n + 1) if m == 0 else sqrt(2 * (n + 1)))
+
+
+def _radial_weight(n: int, frequency: int, s: int) -> float:
+    """The coefficient of ρ^(n − 2s) in R_n^frequency."""
+    below = factorial(s) * factorial((n + frequency) // 2 - s) * factorial((n - frequency) // 2 - s)
+    return float((-1) ** s * factorial(n - s) / below)

@@ -51,15 +51,3 @@ def union_of_pupils(model: ForwardModel) -> RealArray:
         stack, index = model.pupils(np.arange(first, min(first + GROUP, len(model))))
         np.maximum(union, np.abs(stack[index]).max(axis=0), out=union)
     return union
-
-
-def on_frame_grid(model: ForwardModel, box_values: ComplexArray) -> ComplexArray:
-    """Values on the support box as an array on the frame's frequency grid, zero frequency at n//2."""
-    grid, box = model.geometry.grid_shape, model.geometry.support_box
-    values = np.zeros(grid, box_values.dtype)
-    row, column = grid[0] // 2 + box.row0, grid[1] // 2 + box.col0
-    # A disc as wide as an even grid may reach its bin +n/2, which is its bin −n/2.
-    rows = (row + np.arange(box.height)) % grid[0]
-    columns = (column + np.arange(box.width)) % grid[1]
-    values[np.ix_(rows, columns)] = box_values
-    return values

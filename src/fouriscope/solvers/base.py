@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope import metrics
+from fouriscope.calibration import Calibration
 from fouriscope.forward.objects import RealArray
 from fouriscope.reductions import distance, spread
 from fouriscope.solvers.history import History, Record
@@ -41,11 +42,15 @@ Callback = Callable[["Solver", Record], bool | None]
 
 
 class Solver(ABC):
-    """x^k → x^{k+1}. Subclasses write :meth:`step`, and declare their state for checkpoints."""
+    """x^k → x^{k+1}. Subclasses write :meth:`step`, and declare their state for checkpoints.
+
+    ``calibration``, if it is set before the first step, revises the model of the fidelity while the solver works.
+    """
 
     def __init__(self, *, truth: RealArray | None = None) -> None:
         self.history = History()
         self.stop_reason: str | None = None
+        self.calibration: Calibration | None = None
         self._truth = truth
 
     @property

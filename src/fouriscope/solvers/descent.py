@@ -140,11 +140,16 @@ class Descent(Solver):
     def slope(self, s: RealArray) -> Slope:
         """d and ∇d at ``s`` over a new minibatch; raises where they show that s leads nowhere."""
         batch = self.sampler.draw(self.rng)
-        misfit, gradient = self.fidelity.gradient(s, batch)
+        calibration = self.calibration
+        misfit, gradient = self.fidelity.gradient(s, batch, None if calibration is None else calibration.observer)
         if not self._safeguard.accepts(misfit, gradient, self._x, batch):
+            if calibration is not None:
+                calibration.forget()
             self._retreat(misfit)
             raise WentAstrayError
-        if self.sampler.is_fixed:
+        if calibration is not None:
+            calibration.revise(self.fidelity, s, batch)
+        elif self.sampler.is_fixed:
             self._control.watch(s, gradient)
         return Slope(misfit, gradient, batch)
 
@@ -171,6 +176,9 @@ class Descent(Solver):
         arrays: dict[str, NDArray[Any]] = {"x": self._x, **{f"own.{name}": a for name, a in own.arrays.items()}}
         if self._safeguard.refuge is not None:
             arrays["refuge"] = self._safeguard.refuge
+        if self.calibration is not None:
+            found = self.calibration.state_arrays(self.fidelity.model)
+            arrays |= {f"calibration.{name}": array for name, array in found.items()}
         arrays |= self._control.state_arrays()
         arrays |= self.denoise.state_arrays()
         arrays |= {f"sampler.{name}": array for name, array in self.sampler.state_arrays().items()}
@@ -203,4 +211,6 @@ class Descent(Solver):
         self._safeguard.load(values["safeguard"], arrays.get("refuge"))
         self.denoise.load_state_arrays(arrays)
         self.sampler.load_state_arrays(part("sampler."))
+        if self.calibration is not None:
+            self.calibration.load_state_arrays(part("calibration."), self.fidelity)
         self.rng.bit_generator.state = values["rng"]

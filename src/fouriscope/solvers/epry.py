@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import DataFidelity, Sampler
 from fouriscope.forward.objects import ComplexArray, RealArray
-from fouriscope.solvers._epry_arrays import mean_light, on_frame_grid, spectrum_of, union_of_pupils, x_of
+from fouriscope.solvers._epry_arrays import mean_light, spectrum_of, union_of_pupils, x_of
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
 from fouriscope.solvers.start import StartName, starting_point
 from fouriscope.solvers.truth import observed_phase, observed_truth
@@ -168,7 +168,7 @@ class EPRY(Solver):
         ``Pupil(model.pupil.zernike, model.pupil.defocus, array=solver.pupil)`` is the recovered pupil of a model
         whose own pupil has no array.
         """
-        return on_frame_grid(self.fidelity.model, self._correction)
+        return self.fidelity.model.pupils.on_frame_grid(self._correction)
 
     @np.errstate(over="ignore", invalid="ignore")  # _check notices what overflows, and says it
     def step(self) -> StepReport:

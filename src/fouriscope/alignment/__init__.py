@@ -1,0 +1,18 @@
+"""Alignment: where the LEDs are and where the focus lies, found from the frames before a reconstruction."""
+
+from fouriscope.alignment.array import ArrayFit, refine_array
+from fouriscope.alignment.circles import ORIENTATIONS, CircleFit, Orientation, find_array
+from fouriscope.alignment.focus import FocusFit, find_focus
+from fouriscope.alignment.trials import Trials
+
+__all__ = [
+    "ORIENTATIONS",
+    "ArrayFit",
+    "CircleFit",
+    "FocusFit",
+    "Orientation",
+    "Trials",
+    "find_array",
+    "find_focus",
+    "refine_array",
+]

@@ -1,0 +1,110 @@
+"""The LED array as a rigid body, placed by how well short reconstructions explain the frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.trials import Trials
+from fouriscope.calibration.positions import as_array
+from fouriscope.errors import InvalidInputError
+from fouriscope.optics import Adjusted, Illumination, LEDArray
+
+Motion = Literal["shift", "rotation", "height", "pitch"]
+
+# The new place must explain the frames this much better than the old one, or the old one stays.
+LEAST_GAIN = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayFit:
+    """The array as found, and the misfits of the trials at its old and at its new place."""
+
+    illumination: Illumination
+    misfit_before: float
+    misfit_after: float
+    trials: int
+
+    @property
+    def moved(self) -> bool:
+        return self.misfit_after < self.misfit_before
+
+
+def refine_array(
+    acquisition: Acquisition,
+    *,
+    motions: Sequence[Motion] = ("shift", "rotation", "height"),
+    bound: float = 3.0,
+    trials: Trials | None = None,
+) -> ArrayFit:
+    """Move the LED array as a rigid body to where a short reconstruction leaves the least misfit.
+
+    The misfit after a few sweeps has a sharp minimum at the right place, so a simplex search in the few parameters
+    finds it to some hundredths of a frequency bin. That place replaces the old one only if it explains the frames by
+    1 % better: a geometry that is right already is left alone.
+
+    Gauge: a common shift of all directions is the same as a wedge in the sample. EPRY starts from a flat object on a
+    periodic grid, which has no wedge.
+
+    Parameters
+    ----------
+    acquisition
+        With the array near its place: within a few frequency bins (:func:`~fouriscope.alignment.find_array`).
+    motions
+        Which of "shift", "rotation", "height" and "pitch" are free. Height and pitch together are nearly one
+        parameter too many: only the sine of the steepest LEDs tells them apart.
+    bound
+        In bins: how far the search may go.
+    """
+    names = [name for motion in motions for name in (("y", "x") if motion == "shift" else (motion,))]
+    unknown = [motion for motion in motions if motion not in get_args(Motion)]
+    if unknown or not names:
+        raise InvalidInputError(f"motions are some of {', '.join(get_args(Motion))}, got {tuple(motions)}")
+    trials = Trials.of(acquisition) if trials is None else trials
+    array, shifts = as_array(acquisition.illumination)
+    units = [_unit(trials, array, name) for name in names]
+
+    def moved(values: NDArray[np.float64]) -> Illumination:
+        place = _moved(array, names, np.asarray(values) * units)
+        return place if shifts is None else Adjusted(place, shifts)
+
+    from scipy.optimize import minimize
+
+    before = trials.misfit(illumination=moved(np.zeros(len(names))))
+    found = minimize(
+        lambda values: np.inf if np.abs(values).max() > bound else trials.misfit(illumination=moved(values)),
+        np.zeros(len(names)),
+        method="Nelder-Mead",
+        options={
+            "initial_simplex": np.vstack([np.zeros(len(names)), 0.3 * np.eye(len(names))]),
+            "xatol": 0.01,
+            "fatol": 1e-3 * before,
+            "maxfev": 60 * len(names),
+        },
+    )
+    if not found.fun < (1 - LEAST_GAIN) * before:
+        return ArrayFit(acquisition.illumination, before, before, found.nfev + 1)
+    return ArrayFit(moved(found.x), before, float(found.fun), found.nfev + 1)
+
+
+def _moved(array: LEDArray, names: list[str], changes: NDArray[np.float64]) -> LEDArray:
+    by = dict(zip(names, (float(change) for change in changes), strict=True))
+    return array.moved(
+        shift=(by.get("y", 0.0), by.get("x", 0.0)),
+        turn=by.get("rotation", 0.0),
+        height=1 + by.get("height", 0.0),
+        pitch=1 + by.get("pitch", 0.0),
+    )
+
+
+def _unit(trials: Trials, array: LEDArray, name: str) -> float:
+    """The change of a parameter that moves the directions by one bin, root mean square."""
+    tiny = 1e-6 * (array.height if name in "yx" else 1.0)
+    center = trials.patch.patch_center
+    moved = _moved(array, [name], np.array([tiny])).directions(center) - array.directions(center)
+    return tiny / float(np.sqrt(np.mean(np.sum((moved / trials.bin_na) ** 2, axis=1))))

@@ -1,0 +1,133 @@
+"""How well a guess about the microscope explains the frames: a short reconstruction of a small patch tells."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition, ArrayFrames
+from fouriscope.errors import DivergenceError, InvalidInputError
+from fouriscope.fidelity import AllLEDs, DataFidelity
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import Geometry, Illumination, Pupil
+from fouriscope.solvers import EPRY, Iterations
+
+# Sweeps of a trial. Three bring EPRY near its end, and the comparison needs no more.
+SWEEPS = 3
+# The frames of a trial go on beyond its patch.
+MARGIN = 8
+# Side of the patch in frame pixels: a trial takes a fraction of a second, and the LEDs have one direction in it.
+PATCH = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Short reconstructions of one patch, all from the same start, so that their misfits can be compared.
+
+    A guess that is wrong by a fraction of a frequency bin leaves a misfit that no object explains: the minimum over
+    guesses is sharp, while the misfit at a fixed object would hardly change, because that object has adapted itself.
+    """
+
+    patch: Acquisition
+    object_shape: tuple[int, int]
+    margin: int
+
+    @classmethod
+    def of(cls, acquisition: Acquisition, *, side: int = PATCH, room: float = 0.5) -> Trials:
+        """Trials on the liveliest patch of ``side`` pixels; LEDs may move by ``room`` (in units of the NA)."""
+        patch = liveliest_patch(acquisition, side)
+        optics = patch.optics
+        reach = float(np.hypot(*patch.illumination.directions(patch.patch_center).T).max()) + (1 + room) * optics.na
+        margin = 0 if patch.periodic else MARGIN
+        grid = tuple(size + 2 * margin for size in patch.frame_shape)
+        rows, columns = (max(size, _even(2 * reach / optics.wavelength * size * optics.pixel + 4)) for size in grid)
+        return cls(patch, (rows, columns), margin)
+
+    def misfit(self, *, illumination: Illumination | None = None, pupil: Pupil | None = None) -> float:
+        """The misfit, in the amplitude loss, of the last of a few sweeps of EPRY with this guess."""
+        patch = self.patch
+        lights = patch.illumination if illumination is None else illumination
+        try:
+            model = ForwardModel(
+                patch.optics,
+                lights,
+                patch.frame_shape,
+                pupil=patch.pupil if pupil is None else pupil,
+                object="complex",
+                object_shape=self.object_shape,
+                margin=self.margin,
+                patch_center=patch.patch_center,
+            )
+            fidelity = DataFidelity.of(patch, model, loss="amplitude")
+            leds = AllLEDs(np.flatnonzero(fidelity.weights > 0))
+            solver = EPRY(fidelity, leds, order="random", decay=0.2, seed=0)
+            return solver.solve(Iterations(SWEEPS)).last.misfit
+        except (InvalidInputError, DivergenceError):
+            return math.inf  # an LED beyond the object's spectrum, or a guess that explains nothing
+
+    @property
+    def bin_na(self) -> tuple[float, float]:
+        """NA of one frequency bin of the patch along (y, x)."""
+        optics = self.patch.optics
+        rows, columns = (size + 2 * self.margin for size in self.patch.frame_shape)
+        return optics.wavelength / (rows * optics.pixel), optics.wavelength / (columns * optics.pixel)
+
+
+def liveliest_patch(acquisition: Acquisition, side: int) -> Acquisition:
+    """The window of at most ``side`` × ``side`` pixels in which a bright-field frame varies most, kept in memory."""
+    rows, columns = acquisition.frame_shape
+    height, width = min(side, rows), min(side, columns)
+    top, left = (rows - height) // 2, (columns - width) // 2
+    # Directions without a height are known at the centre only: there the patch must stay.
+    movable = getattr(acquisition.illumination, "height", None) is not None
+    if movable and (height, width) != (rows, columns):
+        top, left = _liveliest_corner(acquisition, height, width)
+    window = (slice(top, top + height), slice(left, left + width))
+    pixel = acquisition.optics.pixel
+    y = acquisition.patch_center[0] + (top + height / 2 - rows / 2) * pixel
+    x = acquisition.patch_center[1] + (left + width / 2 - columns / 2) * pixel
+    stack = np.stack([np.asarray(acquisition.frames.frame(led)[window]) for led in range(len(acquisition))])
+    return replace(
+        acquisition,
+        frames=ArrayFrames(stack.astype(np.float32)),
+        mask=None if acquisition.mask is None else _window_of_mask(acquisition, window),
+        patch_center=(y, x) if movable else acquisition.patch_center,
+        periodic=acquisition.periodic and (height, width) == (rows, columns),
+        truth=None,
+    )
+
+
+def _window_of_mask(acquisition: Acquisition, window: tuple[slice, slice]) -> NDArray[Any]:
+    mask = acquisition.mask
+    assert mask is not None
+    if isinstance(mask, np.ndarray):
+        return np.ascontiguousarray(mask[(..., *window)])
+    return np.stack([mask.frame(led)[window] for led in range(len(acquisition))])
+
+
+def _liveliest_corner(acquisition: Acquisition, height: int, width: int) -> tuple[int, int]:
+    """(top, left) of the window with the largest variance in the frame that is lit most nearly along the axis."""
+    from scipy.ndimage import uniform_filter
+
+    na = acquisition.illumination.directions(acquisition.patch_center)
+    radius = np.hypot(na[:, 0], na[:, 1])
+    if acquisition.weights is not None:
+        radius = np.where(np.asarray(acquisition.weights) > 0, radius, np.inf)
+    frame = np.nan_to_num(np.asarray(acquisition.frames.frame(int(radius.argmin())), np.float64))
+    mean = uniform_filter(frame, (height, width))
+    variance = uniform_filter(frame**2, (height, width)) - mean**2
+    rows, columns = frame.shape
+    inside = variance[height // 2 : rows - (height - 1) // 2, width // 2 : columns - (width - 1) // 2]
+    row, column = np.unravel_index(int(inside.argmax()), inside.shape)
+    return int(row), int(column)
+
+
+def _even(size: float) -> int:
+    from scipy.fft import next_fast_len
+
+    smallest = int(next_fast_len(math.ceil(size)))
+    return smallest if smallest % 2 == 0 else _even(smallest + 1)

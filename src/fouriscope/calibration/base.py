@@ -1,0 +1,94 @@
+"""What every calibration shares: it watches the gradients of a solver, and revises the model between them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.fidelity import Contributions, DataFidelity, Minibatch
+from fouriscope.forward import ForwardModel
+from fouriscope.forward.objects import RealArray
+
+# After so many passes over the measurements a step has half its length: minibatches are noisy to the end.
+PASSES_TO_FADE = 5.0
+
+
+class Calibrator(ABC):
+    """One thing about the microscope that is not known well, refined while a solver works.
+
+    The solver computes a gradient over a minibatch; meanwhile :meth:`watch` sees each LED's contribution. Then
+    :meth:`revise` may return a better model, with which the solver goes on. Between the two nothing is read twice.
+    """
+
+    name: ClassVar[str]
+    watches: ClassVar[bool] = False
+    """Whether :meth:`watch` is to be called."""
+
+    def watch(self, seen: Contributions) -> None:
+        """Take note of what a group of LEDs adds to the gradient that is being computed."""
+
+    def forget(self) -> None:
+        """Drop what was watched since the last revision: that gradient is not used."""
+
+    @abstractmethod
+    def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
+        """A better model, from what was watched or from ``x`` and the frames of ``batch``; None leaves it as it is."""
+
+    @abstractmethod
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything beside the model that is needed to go on exactly."""
+
+    @abstractmethod
+    def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take back what :meth:`state_arrays` gave."""
+
+
+class GaussNewton:
+    """θ ← θ − rate/(1 + passes/5) · H⁻¹ g, with g from each minibatch and H averaged over the minibatches seen.
+
+    A minibatch tells the gradient of its own measurements, and little of the curvature: H is a mean that forgets at
+    the rate ``memory``, so that it follows an object that is still changing. A small multiple of its mean diagonal
+    keeps parameters at rest about which the frames say nothing.
+    """
+
+    def __init__(self, size: int, *, rate: float, memory: float = 0.1, damping: float = 1e-3, most: float) -> None:
+        self.rate, self.memory, self.damping, self.most = rate, memory, damping, most
+        self.curvature = np.zeros((size, size))
+        self.weight = 0.0
+        self.passes = 0.0
+
+    def step(
+        self, slope: NDArray[np.float64], curvature: NDArray[np.float64], share: float
+    ) -> NDArray[np.float64]:
+        """The change of θ, none of its components larger than ``most``; ``share`` of all measurements were seen."""
+        rate = self.rate / (1 + self.passes / PASSES_TO_FADE)
+        self.passes += share
+        self.weight += self.memory * (1 - self.weight)
+        self.curvature += self.memory * (curvature - self.curvature)
+        mean = self.curvature / self.weight
+        floor = self.damping * float(np.trace(mean)) / len(mean)
+        if not floor > 0:
+            return np.zeros_like(slope)
+        change = -rate * np.linalg.solve(mean + floor * np.eye(len(mean)), slope)
+        largest = float(np.abs(change).max())
+        return np.asarray(change * min(1.0, self.most / largest) if largest > 0 else change)
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"curvature": self.curvature, "counters": np.array([self.weight, self.passes])}
+
+    def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.curvature = arrays["curvature"].copy()
+        self.weight, self.passes = (float(number) for number in arrays["counters"])
+
+
+def stiffness(seen: Contributions, energies: NDArray[np.float64]) -> NDArray[np.float64]:
+    """½ w d″ of each LED for a change of its spectrum b with Σ|b|² = ``energies``.
+
+    Half of a change of the field is a change of its modulus, the only one that the loss resists.
+    """
+    area = float(np.prod(seen.model.geometry.grid_shape))
+    to_frame = area / float(seen.spectrum.size) ** 2  # Parseval: Σ|field|² = to_frame · Σ|b|²
+    return np.asarray(0.5 * seen.weights * seen.loss.curvature(energies * to_frame / area) * to_frame)

@@ -1,0 +1,84 @@
+"""How bright each LED is beside the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.calibration.base import Calibrator
+from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import DataFidelity, Minibatch
+from fouriscope.forward import ForwardModel
+from fouriscope.forward.objects import RealArray
+
+
+class LEDGains(Calibrator):
+    """g_i of y_i ≈ g_i |H_i o|², frame by frame, within a factor ``bound`` of 1.
+
+    For a given object the best gain of a frame is known in closed form: Σ y I/Σ I² for the intensity loss,
+    (Σ √y √I/Σ I)² for the amplitude loss and Σ y/Σ I for the Poisson loss. Every few gradients the gains of the
+    minibatch go a part of the way there.
+
+    Gauge: the brightness of the object. The geometric mean of the bright-field gains is 1; of all gains, if there is
+    no bright field.
+
+    Parameters
+    ----------
+    every
+        Gradients from one turn to the next; a turn costs half as much as one.
+    rate
+        The part of the way, in the logarithm.
+    bound
+        Gains stay within 1/bound … bound.
+    """
+
+    name = "gains"
+
+    def __init__(self, *, every: int = 3, rate: float = 0.5, bound: float = 3.0) -> None:
+        if every < 1 or not 0 < rate <= 1 or not bound > 1:
+            raise InvalidInputError(
+                f"every must be at least 1, rate in (0, 1] and bound above 1, got {every}, {rate} and {bound}"
+            )
+        self.every, self.rate, self.bound = every, rate, bound
+        self._turns = 0
+
+    def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
+        self._turns += 1
+        if self._turns % self.every:
+            return None
+        model = fidelity.model
+        logs = np.zeros(len(model)) if model.gains is None else np.log(model.gains)
+        used = batch.leds[fidelity.weights[batch.leds] > 0]
+        logs[used] += self.rate * np.log(gain_ratios(fidelity, x, used))
+        bright = model.geometry.bright_field & (fidelity.weights > 0)
+        logs -= logs[bright].mean() if bright.any() else logs.mean()
+        limit = np.log(self.bound)
+        return model.revised(gains=np.exp(np.clip(logs, -limit, limit)))
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"turns": np.array(self._turns)}
+
+    def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self._turns = int(arrays["turns"])
+
+
+def gain_ratios(fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The factor by which the prediction of each LED should be multiplied to fit its frame best; 1 in the dark."""
+    ratios = np.ones(len(leds))
+    predicted = fidelity.model.intensity(x, leds)
+    (frames, frame_index), (masks, mask_index) = fidelity.frames_of(leds), fidelity.masks_of(leds)
+    for b in range(len(leds)):
+        mask = masks[mask_index[b]]
+        measured = np.asarray(frames[frame_index[b]] * mask, np.float64)
+        expected = np.asarray(predicted[b] * mask, np.float64)
+        if fidelity.loss.name == "intensity":
+            above, below, power = np.sum(measured * expected), np.sum(expected**2), 1
+        elif fidelity.loss.name == "amplitude":
+            above, below, power = np.sum(np.sqrt(np.maximum(measured, 0) * expected)), np.sum(expected), 2
+        else:
+            above, below, power = np.sum(measured), np.sum(expected), 1
+        if above > 0 and below > 0:
+            ratios[b] = float(above / below) ** power
+    return ratios

@@ -1,0 +1,134 @@
+"""The pupil bin by bin: whatever the lens does that no Zernike polynomial describes, and its modulus."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.calibration.base import Calibrator, stiffness
+from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import Contributions, DataFidelity, Minibatch
+from fouriscope.forward import ForwardModel
+from fouriscope.forward.objects import ComplexArray, RealArray
+from fouriscope.optics import Geometry
+from fouriscope.parallel import run_sliced
+
+
+class PixelPupil(Calibrator):
+    r"""The array A of the pupil P = A exp(i …), bin by bin within the disc: log A ← log A − rate · 2G / (H + damping).
+
+    With b_i = P_i S_i O and D_i = ∂d/∂b̄_i, G = Σ_i conj(b_i) D_i holds both derivatives, 2 Re G that by log \|A\| and
+    2 Im G that by its phase, and H = Σ_i ½ d″ \|b_i\|² is their curvature in each bin. (That each LED sees A moved by a
+    fraction of a bin is in the model, but not carried into G.)
+
+    Gauge: after each step the mean modulus within the disc is 1 (the object's brightness), and the mean phase and the
+    tilt are taken off (the object's phase and place).
+
+    Parameters
+    ----------
+    rate
+        Of the step; it fades as 1/(1 + passes/5).
+    damping
+        Beside the mean of H over the disc.
+    modulus
+        (least, most) of \|A\|: a lens neither blocks nor amplifies much.
+    """
+
+    name = "pixels"
+    watches = True
+
+    def __init__(
+        self,
+        *,
+        rate: float = 0.3,
+        start: float = 2.0,
+        damping: float = 0.2,
+        modulus: tuple[float, float] = (0.2, 2.0),
+    ) -> None:
+        if not (rate > 0 and damping > 0 and 0 <= modulus[0] < 1 < modulus[1]):
+            raise InvalidInputError(
+                f"rate and damping must be positive and modulus enclose 1, got {rate}, {damping} and {modulus}"
+            )
+        self.rate, self.start, self.damping, self.modulus = rate, start, damping, modulus
+        self._passes = 0.0
+        self._gathered = 0.0
+        self._totals: tuple[ComplexArray, NDArray[np.float64]] | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        self._product: ComplexArray | None = None
+        self._curvature: NDArray[np.float64] | None = None
+
+    def watch(self, seen: Contributions) -> None:
+        from fouriscope.calibration._kernels import box_products
+
+        model, leds, shape = seen.model, seen.leds, seen.model.pupils.box_shape
+        if self._product is None or self._curvature is None:
+            self._product, self._curvature = np.zeros(shape, np.complex128), np.zeros(shape)
+        energies = np.empty((len(leds), *shape), model.dtype)
+        arguments = (
+            *(seen.spectrum, *model.pupils(leds), seen.boxes, model.box_rows[leds], model.box_columns[leds]),
+            *(self._product, energies),
+        )
+        run_sliced(lambda start, stop: box_products(*arguments, start, stop), shape[0])
+        totals = energies.sum(axis=(1, 2), dtype=np.float64)
+        self._curvature += np.einsum("b,brc->rc", stiffness(seen, totals), energies)
+
+    def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
+        if self._product is None or self._curvature is None:
+            return None
+        model, share = fidelity.model, batch.size / len(fidelity)
+        slope = model.pupils.on_frame_grid(self._product * (share / float(np.prod(model.object_shape))))
+        curvature = model.pupils.on_frame_grid(self._curvature * share)
+        self.forget()
+        self._passes += share
+        if self._passes < self.start:
+            return None
+        self._gathered += share
+        if self._totals is not None:
+            slope, curvature = slope + self._totals[0], curvature + self._totals[1]
+        self._totals = slope, curvature
+        if self._gathered < 1:
+            return None
+        self._totals, self._gathered = None, 0.0
+        disc = _disc(model.geometry)
+        array = np.ones(disc.shape, np.complex128) if model.pupil.array is None else model.pupil.array.copy()
+        # A relative change: 2 Re and 2 Im of the slope are the derivatives by log|A| and by the phase.
+        floor = self.damping * float(curvature[disc].mean())
+        if not floor > 0:
+            return None
+        array[disc] *= 1 - self.rate * 2 * slope[disc] / (curvature[disc] + floor)
+        return model.revised(pupil=replace(model.pupil, array=self._in_gauge(array, disc)))
+
+    def _in_gauge(self, array: ComplexArray, disc: NDArray[np.bool_]) -> ComplexArray:
+        """Without mean phase and tilt, of mean modulus 1, and within bounds; 1 outside the disc."""
+        modulus = np.abs(array)
+        # The tilt of a phase that may wrap: the mean product of neighbours.
+        for axis in range(2):
+            ahead, behind = (np.roll(array, shift, axis) * np.roll(disc, shift, axis) for shift in (0, 1))
+            turn = np.angle(np.sum(ahead * np.conj(behind) * disc))
+            places = np.arange(array.shape[axis]) - array.shape[axis] // 2
+            array = array * np.exp(-1j * turn * places.reshape((-1, 1) if axis == 0 else (1, -1)))
+        array = array * np.exp(-1j * np.angle(array[disc].sum()))
+        phase = np.angle(array)
+        bounded = np.clip(modulus / modulus[disc].mean(), *self.modulus)
+        return np.asarray(np.where(disc, bounded * np.exp(1j * phase), 1.0))
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"passes": np.array(self._passes)}
+
+    def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self._passes = float(arrays["passes"])
+        self.forget()
+
+
+def _disc(geometry: Geometry) -> NDArray[np.bool_]:
+    """Bins of the frame's grid, zero frequency at n//2, that lie within the pupil."""
+    fy, fx = (
+        (np.arange(size) - size // 2) * step
+        for size, step in zip(geometry.grid_shape, geometry.frequency_step, strict=True)
+    )
+    return geometry.optics.passes(np.hypot(fy[:, None], fx[None, :]) * geometry.optics.wavelength)

@@ -1,0 +1,102 @@
+"""Pupils evaluated for many LEDs, compiled: :meth:`fouriscope.optics.Pupil.evaluate`, a hundred times faster.
+
+A calibration changes the pupil after every minibatch, and a large frame's pupils are too many to keep.
+Importing this module imports numba; import it where it is used.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fouriscope.forward.kernels import JIT, PIECE, cos_sin
+
+
+@njit(**PIECE)
+def _phase_row(y, x0, step, powers, defocus, sine2, phase):  # type: ignore[no-untyped-def]
+    """phase[c] at (y, x0 + c · step), in units of the cutoff: a polynomial, and the exact phase of a defocus."""
+    degree = powers.shape[0] - 1
+    for c in range(phase.size):
+        phase[c] = 0.0
+    for q in range(degree, -1, -1):  # Horner's rule in x, with coefficients that are polynomials of y
+        coefficient = 0.0
+        for p in range(degree - q, -1, -1):
+            coefficient = coefficient * y + powers[p, q]
+        for c in range(phase.size):
+            phase[c] = phase[c] * (x0 + c * step) + coefficient
+    if defocus != 0.0:
+        for c in range(phase.size):
+            x = x0 + c * step
+            squared = min((y * y + x * x) * sine2, 1.0)
+            phase[c] -= defocus * squared / (np.sqrt(1.0 - squared) + 1.0)
+
+
+@njit(**PIECE)
+def _disc_row(y, x0, step, limit2, gain, out):  # type: ignore[no-untyped-def]
+    for c in range(out.size):
+        x = x0 + c * step
+        out[c] = gain if y * y + x * x <= limit2 else 0.0
+
+
+@njit(**PIECE)
+def _turn_single(phase, out):  # type: ignore[no-untyped-def]
+    for c in range(out.size):
+        cosine, sine = cos_sin(phase[c])
+        out[c] *= complex(cosine, sine)
+
+
+@njit(**PIECE)
+def _turn_double(phase, out):  # type: ignore[no-untyped-def]
+    for c in range(out.size):
+        out[c] *= complex(np.cos(phase[c]), np.sin(phase[c]))
+
+
+@njit(**PIECE)
+def _below(position):  # type: ignore[no-untyped-def]
+    """The bin at or below a position, and how far the position lies above it; on a bin within rounding is on it."""
+    whole = np.rint(position)
+    if abs(position - whole) < 1e-9:
+        position = whole
+    lower = np.floor(position)
+    return int(lower), position - lower
+
+
+@njit(**PIECE)
+def _table_row(table, row, row_weight, column, column_weight, out):  # type: ignore[no-untyped-def]
+    """Multiply by the table, interpolated linearly; all pixels of an LED lie at the same fraction of a bin."""
+    rows, columns = table.shape
+    upper, lower = table[min(max(row, 0), rows - 1)], table[min(max(row + 1, 0), rows - 1)]
+    for c in range(out.size):
+        left, right = min(max(column + c, 0), columns - 1), min(max(column + c + 1, 0), columns - 1)
+        above = (1.0 - column_weight) * upper[left] + column_weight * upper[right]
+        below = (1.0 - column_weight) * lower[left] + column_weight * lower[right]
+        out[c] *= (1.0 - row_weight) * above + row_weight * below
+
+
+@njit(**JIT)
+def evaluate_pupils(  # type: ignore[no-untyped-def]
+    fractions, gains, row0, column0, steps, limit2, powers, defocus, sine2, table, single, out, start, stop
+):
+    """out[b] = gains[b] · P((m − fractions[b]) du) for b in start…stop.
+
+    ``steps`` is du of each axis in units of the cutoff NA/λ, ``limit2`` the squared radius of the disc in them,
+    ``defocus`` is 2π z n/λ and ``sine2`` (NA/n)². A table of one pixel stands for none.
+    """
+    height, width = out.shape[1], out.shape[2]
+    phase = np.empty(width)
+    flat = defocus == 0.0 and powers.shape[0] == 1
+    for b in range(start, stop):
+        x0 = (column0 - fractions[b, 1]) * steps[1]
+        column, column_weight = _below(column0 - fractions[b, 1] + table.shape[1] // 2)
+        for r in range(height):
+            y = (row0 + r - fractions[b, 0]) * steps[0]
+            _disc_row(y, x0, steps[1], limit2, gains[b], out[b, r])
+            if not flat:
+                _phase_row(y, x0, steps[1], powers, defocus, sine2, phase)
+                if single:
+                    _turn_single(phase, out[b, r])
+                else:
+                    _turn_double(phase, out[b, r])
+            if table.size > 1:
+                row, row_weight = _below(row0 + r - fractions[b, 0] + table.shape[0] // 2)
+                _table_row(table, row, row_weight, column, column_weight, out[b, r])
