@@ -15,7 +15,11 @@ from fouriscope.plots.page import ACCENT, HAIRLINE, INK, QUIET_INK
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CYCLIC = "twilight"  # its two ends are one colour, as −π and π are one phase
+CYCLIC = "twilight_shifted"  # its two ends are one colour, as −π and π are one phase
+DIVERGING = "RdBu_r"
+# In radians: a phase that stays within this does not wrap. On the scale of a whole turn it would be one colour.
+SMALL_PHASE = np.pi / 2
+LEAST_PHASE = 0.1
 DARK_FIELD = "#0072b2"
 OUTSIDE = "#f3f4f6"
 # Arrows that are drawn shorter than this part of the map's width are points.
@@ -64,6 +68,14 @@ class PupilView:
         turned = self.values * (mean.conjugate() / abs(mean) if abs(mean) > 0 else 1.0)
         return np.where(self.values != 0, np.angle(turned), np.nan).astype(np.float64)
 
+    def phase_colours(self) -> tuple[str, tuple[float, float]]:
+        """(colour map, limits): cyclic over a whole turn, or for a small aberration symmetric about 0."""
+        phase = self.phase()
+        largest = max(float(np.nanmax(np.abs(phase))), LEAST_PHASE) if np.isfinite(phase).any() else LEAST_PHASE
+        if largest > SMALL_PHASE:
+            return CYCLIC, (-np.pi, np.pi)
+        return DIVERGING, (-largest, largest)
+
     def rms_phase(self) -> float:
         """Root mean square of :meth:`phase` over the pixels that pass light."""
         phase = self.phase()
@@ -97,12 +109,12 @@ class LEDView:
         return float(np.hypot(self.na[:, 0], self.na[:, 1]).max()) + self.objective_na
 
     def caption(self) -> str:
-        """How many of which, and how far a calibration moved them."""
+        """What the circles are, how many LEDs are where, and how far a calibration moved them."""
         bright = int(np.count_nonzero(self.bright))
-        words = f"{bright} bright field, {len(self.na) - bright} dark field"
+        words = f"{bright} in NA {self.objective_na:.3g}, {len(self.na) - bright} dark field; "
+        words += f"synthetic NA {self.synthetic_na:.3g} (dashed)"
         if self.nominal is not None:
-            moved = np.hypot(*(self.na - self.nominal).T)
-            words += f"; moved by {moved.mean():.2g} NA on average"
+            words += f"; moved by {np.hypot(*(self.na - self.nominal).T).mean():.2g} NA"
         return words
 
 
@@ -156,9 +168,7 @@ def draw_leds(axes: Axes, leds: LEDView) -> Any:
         mappable = mappable if gains is None else points
     _circle(axes, leds.objective_na, ACCENT, "-")
     _circle(axes, leds.synthetic_na, QUIET_INK, "--")
-    _label(axes, f"NA {leds.objective_na:.3g}", leds.objective_na, ACCENT)
-    _label(axes, f"synthetic NA {leds.synthetic_na:.3g}", leds.synthetic_na, QUIET_INK)
-    _na_axes(axes, reach + 0.08 * leds.synthetic_na)
+    _na_axes(axes, reach)
     return mappable
 
 
@@ -182,16 +192,6 @@ def _circle(axes: Axes, radius: float, colour: str, style: str) -> None:
     from matplotlib.patches import Circle
 
     axes.add_patch(Circle((0, 0), radius, fill=False, edgecolor=colour, linewidth=1.2, linestyle=style, zorder=2))
-
-
-def _label(axes: Axes, words: str, radius: float, colour: str) -> None:
-    """On top of a circle, on white, so that it can be read over the LEDs."""
-    from matplotlib.patheffects import withStroke
-
-    label = axes.annotate(
-        words, (0, -radius), xytext=(0, 2), textcoords="offset points", color=colour, fontsize=8, ha="center", zorder=5
-    )
-    label.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
 
 
 def _na_axes(axes: Axes, reach: float) -> None:

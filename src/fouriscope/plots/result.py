@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 # In inches.
 WIDE_PANEL = 3.6
 NARROW_PANEL = 3.0
-LEAST_HEIGHT = 2.4
+LEAST_SIDE = 2.4
+COLOUR_BAR_SPACE = 1.15
 HEADER = 0.46
+FOOTER = 0.62
 TICKS = 0.42  # the numbers of an axis stand where an image has its edge
 
 
@@ -72,14 +74,14 @@ def result_figure(
     curves = _history_curves(history or {})
     spectrum = _log_spectrum(phase_image, next((image for name, image, *_ in images if name == "Amplitude"), None))
 
-    cells = len(images) + 2 + (0 if pupil is None else 2) + (0 if leds is None else 1)
-    layout = _Layout((int(phase_image.shape[0]), int(phase_image.shape[1])), cells, title, curves)
+    others = 2 + (0 if pupil is None else 2) + (0 if leds is None else 1)
+    layout = _Layout((int(phase_image.shape[0]), int(phase_image.shape[1])), len(images), others, title, curves)
     for name, image, colours, limits, label in images:
         axes = layout.show(name, image, colours, limits, label, (layout.width, layout.height))
         if name == images[0][0] and pixel_um is not None:
             scale_bar(axes, (0.0, 0.0, layout.field[1], layout.field[0]), pixel_um, layout.width)
     # Both axes of a spectrum end at the same frequency: only in a square is the disc of the pupil round.
-    square = (min(layout.width, layout.height),) * 2
+    square = (layout.side, layout.side)
     spectrum_label = "log₁₀ of magnitude / highest"
     spectrum_axes = layout.show(
         "Spectrum of the object", spectrum, "inferno", colour_limits([spectrum]), spectrum_label, square
@@ -127,21 +129,31 @@ class _Layout:
     """The cells of the page, filled one after the other: a header, a panel, and room for its axis and colour bar."""
 
     def __init__(
-        self, field: tuple[int, int], cells: int, title: str, curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
+        self,
+        field: tuple[int, int],
+        images: int,
+        others: int,
+        title: str,
+        curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]],
     ) -> None:
         rows, columns = self.field = field
+        cells = images + others
         self.across = {4: 2}.get(cells, min(cells, 3) if cells <= 6 else 4)
         self.width = panel_width(WIDE_PANEL if cells <= 6 else NARROW_PANEL, field)
         self.height = self.width * rows / columns
-        # A pupil and a map are square and need room to be read, however flat the field is.
-        self.row_height = max(self.height, LEAST_HEIGHT if cells > 4 else 0.0)
-        self.cell_width, self.cell_height = max(self.width, LEAST_HEIGHT) + 1.15, HEADER + self.row_height + 0.62
-        self.first_top = MARGIN + (TITLE_HEIGHT if title else 0)
+        # What is not an image of the field is square, and needs room to be read however flat or narrow the field is.
+        self.side = max(LEAST_SIDE, min(self.width, self.height))
+        self.cell_width = max(self.width, self.side) + COLOUR_BAR_SPACE
+        heights = [self.height] * images + [self.side] * others
+        row_heights = [max(heights[first : first + self.across]) for first in range(0, cells, self.across)]
+        row_ends = np.cumsum([HEADER + height + FOOTER for height in row_heights])
+        first_top = MARGIN + (TITLE_HEIGHT if title else 0)
+        self.tops = [first_top + HEADER, *(first_top + HEADER + float(end) for end in row_ends)]
         self.end_labels = len(curves) > 1
         self.used = 0
         self.page = Page(
             width=MARGIN + self.across * self.cell_width + (end_labels_width(curves) - 0.6 if self.end_labels else 0),
-            height=self.first_top + -(-cells // self.across) * self.cell_height + 0.05,
+            height=self.tops[-1] - HEADER + 0.05,
         )
         if title:
             self.page.text(MARGIN, MARGIN + 0.02, title, size=13, weight="bold", width=self.page.width - 2 * MARGIN)
@@ -150,7 +162,7 @@ class _Layout:
         """(left, top) in inches of the panel in the next cell."""
         down, across = divmod(self.used, self.across)
         self.used += 1
-        return MARGIN + across * self.cell_width, self.first_top + down * self.cell_height + HEADER
+        return MARGIN + across * self.cell_width, self.tops[down]
 
     def show(
         self,
@@ -172,7 +184,7 @@ class _Layout:
     def draw_misfit(self, curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> None:
         left, top = self.next_corner()
         left += TICKS
-        width, height = self.cell_width - 1.15, self.row_height
+        width, height = self.cell_width - COLOUR_BAR_SPACE, self.side
         self.page.header(left, top, width, "Misfit", "")
         axes = self.page.axes(left, top, width, height)
         if curves:
@@ -185,7 +197,7 @@ class _Layout:
         modulus = pupil.modulus()
         panels = (
             ("Pupil, modulus", pupil.source, modulus, "gray", (0.0, float(modulus.max()) or 1.0), "|P|"),
-            ("Pupil, phase", f"rms {pupil.rms_phase():.2g} rad", pupil.phase(), CYCLIC, (-np.pi, np.pi), "phase (rad)"),
+            ("Pupil, phase", f"rms {pupil.rms_phase():.2g} rad", pupil.phase(), *pupil.phase_colours(), "phase (rad)"),
         )
         for name, caption, image, colours, limits, label in panels:
             left, top, side = self._map_cell(name, caption)
@@ -202,7 +214,7 @@ class _Layout:
         """(left, top, side) of a square panel with numbers on its left."""
         left, top = self.next_corner()
         left += TICKS
-        side = min(self.cell_width - 1.15 - 0.25, self.row_height)
+        side = min(self.cell_width - COLOUR_BAR_SPACE - 0.25, self.side)
         self.page.header(left, top, self.cell_width - TICKS - 0.1, name, caption)
         return left, top, side
 
