@@ -101,8 +101,8 @@ def _write_pupil(result: Result, target: Path) -> None:
         channels=["amplitude", "phase"],
         description=(
             f"Pupil over numerical aperture, which is no length, so no pixel size is given: a pixel is {step_y!r} NA "
-            f"high and {step_x!r} NA wide, and NA 0 is the pixel (row, column) = ({rows // 2}, {columns // 2}), counted "
-            "from 0. Phase in radians."
+            f"high and {step_x!r} NA wide, and NA 0 is the pixel (row, column) = ({rows // 2}, {columns // 2}), "
+            "counted from 0. Phase in radians."
         ),
     )
 
