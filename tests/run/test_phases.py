@@ -33,7 +33,7 @@ def without_constant(phase: NDArray[Any]) -> NDArray[Any]:
 
 @given(st.floats(-50, 50), st.sampled_from([np.float32, np.float64]))
 def test_wrapped_is_in_range_and_whole_turns_away(value: float, dtype: type) -> None:
-    phase = np.array([value], dtype)
+    phase: NDArray[Any] = np.array([value], dtype)
     wrapped = wrap(phase)
     half_turn = phase.dtype.type(np.pi)
     assert wrapped.dtype == phase.dtype

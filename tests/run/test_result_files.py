@@ -15,12 +15,12 @@ import tifffile
 import zarr
 
 from fouriscope import reconstruct
-from fouriscope.acquisition import Acquisition
+from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.acquisition.led_table import read_led_table
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Directions, GlassSlide, LEDArray, Pupil
-from fouriscope.run import Result
+from fouriscope.run import Result, load_config, resume_run, start_run
 from fouriscope.run.assemble import build_acquisition, build_illumination
 from fouriscope.run.config import parse_config
 from fouriscope.run.ome_tiff import write_ome_tiff
@@ -64,7 +64,7 @@ def test_pixel_sizes_of_an_ome_tiff(tmp_path: Path, name: str) -> None:
         assert (series.axes, series.shape, series.dtype) == ("YX", (30, 40), np.dtype(np.float32))
         image = series.asarray()
         tree = ElementTree.fromstring(tiff.ome_metadata or "")
-        tags = tiff.pages[0].tags  # type: ignore[union-attr]
+        tags = tiff.pages[0].tags
         across, down = (tags[tag].value for tag in ("XResolution", "YResolution"))
         assert tags["ResolutionUnit"].value == 3, "centimetre"
     (pixels,) = tree.iter(f"{OME}Pixels")
@@ -82,8 +82,8 @@ def test_pixel_sizes_of_an_ome_tiff(tmp_path: Path, name: str) -> None:
 def test_a_phase_object_has_no_amplitude(tmp_path: Path) -> None:
     folder = saved(image_result((30, 40), absorption=False), tmp_path)
     assert not (folder / "amplitude.ome.tif").exists()
-    labels = zarr.open_group(folder / "result.ome.zarr", mode="r").attrs["ome"]["omero"]["channels"]  # type: ignore[index, call-overload]
-    assert [channel["label"] for channel in labels] == ["phase", "phase_unwrapped"]  # type: ignore[index, call-overload, union-attr]
+    labels = zarr.open_group(folder / "result.ome.zarr", mode="r").attrs["ome"]["omero"]["channels"]
+    assert [channel["label"] for channel in labels] == ["phase", "phase_unwrapped"]
 
 
 def test_the_same_image_gives_the_same_file(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_pupil_file_serves_as_the_pupil_of_the_next_run(tmp_path: Path) -> Non
 def test_a_recovered_pupil_stands_in_for_the_models(tmp_path: Path) -> None:
     recovered = array_pupil((24, 24)).array
     result = model_result("square", pupil=recovered)
-    np.testing.assert_array_equal(result.pupil, recovered)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(result.pupil, recovered)
     assert result.pupil_recovered
     assert json.loads((saved(result, tmp_path) / "geometry.json").read_text("utf-8"))["pupil"]["source"] == "recovered"
     with pytest.raises(InvalidInputError, match=r"expected shape \(24, 24\), got \(23, 24\)"):
@@ -266,25 +266,44 @@ def test_the_pupil_that_epry_recovers_reaches_the_result() -> None:
     frames = truth.intensity(0.3 * random_x(truth))
     seen: list[EPRY] = []
     result = reconstruct(
-        Acquisition(OPTICS, LEDS, frames, pupil=known),
+        Acquisition(OPTICS, LEDS, ArrayFrames(frames), pupil=known),
         method="epry",
         prior=None,
         object="complex",
         batch=None,
         iterations=5,
         epry_pupil_step=1.0,
-        callbacks=[lambda solver, record: seen.append(solver)],  # type: ignore[arg-type, func-returns-value]
+        callbacks=[lambda solver, record: seen.append(solver)],  # type: ignore[arg-type]
     )
     model = ForwardModel(OPTICS, LEDS, (24, 24), pupil=known)
     plain = Result.of(model, np.zeros(model.x_shape), HISTORY, "", {}, {}).pupil
     assert result.pupil_recovered
-    np.testing.assert_allclose(result.pupil, seen[0].pupil * plain, atol=1e-6)  # type: ignore[arg-type, operator]
+    np.testing.assert_allclose(result.pupil, seen[0].pupil * plain, atol=1e-6)  # type: ignore[arg-type]
     assert np.abs(result.pupil - plain).max() > 0.01  # type: ignore[operator]
+
+
+def test_the_pupil_that_epry_recovers_reaches_the_run_folder_also_when_resumed(tmp_path: Path) -> None:
+    solver = {"method": "epry", "epry_pupil_step": 1.0, "batch": 49, "sampler": "all"}
+    path = write_acquisition(tmp_path, solver=solver, prior={"name": "none"}, stop={"iterations": 4})
+    whole = start_run(load_config(path), tmp_path, tmp_path / "whole")
+    start_run(load_config(path), tmp_path, tmp_path / "parts", callbacks=[lambda solver, record: record.iteration == 2])
+    resume_run(tmp_path / "parts")
+    folders = (tmp_path / "whole" / "result", tmp_path / "parts" / "result")
+    assert [json.loads((f / "geometry.json").read_text("utf-8"))["pupil"]["source"] for f in folders] == [
+        "recovered"
+    ] * 2
+    first, second = (np.load(folder / "pupil.npy") for folder in folders)
+    np.testing.assert_array_equal(first, whole.pupil)
+    np.testing.assert_array_equal(second, first)
+    assert np.ptp(np.abs(first[first != 0])) > 1e-4, "something was recovered"
+    # Everything but the figure and the times in the summary is the same, byte for byte.
+    for name in ("phase.ome.tif", "phase_unwrapped.ome.tif", "pupil.ome.tif", "geometry.csv", "geometry.json"):
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name
 
 
 # Geometry ----------------------------------------------------------------------------------------------------------
 
-SOURCES = {
+SOURCES: dict[str, LEDArray | Directions] = {
     "lattice": LEDS,
     "turned, with a slide": LEDArray.square(
         (5, 7), 4e-3, 70e-3, rotation=0.3, offset=(1e-3, -0.4e-3), slide=GlassSlide(1e-3, 1.52)

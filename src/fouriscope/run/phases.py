@@ -45,6 +45,8 @@ def unwrap(phase: RealArray) -> RealArray:
     Of the turns that all pixels could share, none is added: the most common number of turns is 0, so a phase that needs
     no unwrapping comes back as it is, bit for bit. Pixels that are not finite are left out and stay.
 
+    Where there are jumps it takes some 140 bytes a pixel while it runs: more than anything else that makes a result.
+
     >>> ramp = np.linspace(0, 20, 50) * np.ones((50, 1))
     >>> bool(np.allclose(unwrap(wrap(ramp)) - unwrap(wrap(ramp))[0, 0], ramp))
     True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,7 @@ def write_result_files(result: Result, target: Path) -> None:
         result.phase,
         None if result.absorption is None else result.amplitude,
         {"iteration": result.history["iteration"], "misfit": result.history["misfit"]},
-        pixel=result.pixel[0],
+        pixel=result.pixel[1],  # its bar and its frequencies lie along a row
         unwrapped=None if np.array_equal(unwrapped, result.phase, equal_nan=True) else unwrapped,
         pupil=_pupil_view(result),
         leds=_led_view(result),
@@ -48,7 +47,11 @@ def write_result_files(result: Result, target: Path) -> None:
 
 
 def _write_images(result: Result, unwrapped: NDArray[Any], target: Path) -> None:
-    channels: dict[str, Levels] = {"phase": partial(phase_levels, result.phase, result.transmittance)}
+    # Functions, so that an image that has to be computed is in memory while its channel is written, and no longer.
+    channels: dict[str, Levels] = {
+        "phase": lambda count: phase_levels(result.phase, result.transmittance, count),
+        "phase_unwrapped": lambda count: mean_levels(unwrapped, count),
+    }
     write_ome_tiff(
         target / "phase.ome.tif",
         result.phase,
@@ -63,7 +66,6 @@ def _write_images(result: Result, unwrapped: NDArray[Any], target: Path) -> None
         channels=["phase_unwrapped"],
         description="phase in radians with the whole turns that make neighbouring pixels continue each other",
     )
-    channels["phase_unwrapped"] = partial(mean_levels, unwrapped)
     if result.absorption is not None:
         write_ome_tiff(
             target / "amplitude.ome.tif",
@@ -72,7 +74,7 @@ def _write_images(result: Result, unwrapped: NDArray[Any], target: Path) -> None
             channels=["amplitude"],
             description="amplitude transmittance; 1 is the empty bright field",
         )
-        channels["amplitude"] = partial(mean_levels, result.amplitude)
+        channels["amplitude"] = lambda count: mean_levels(result.amplitude, count)
     rows, columns = result.phase.shape
     write_ome_zarr(target / "result.ome.zarr", channels, (rows, columns), result.pixel, name="fouriscope result")
 
