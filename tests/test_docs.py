@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from fouriscope.acquisition.frames import KINDS
@@ -29,7 +31,18 @@ def test_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     exec(compile(examples[0], "README.md", "exec"), names)
     result = names["result"]
     assert result.snr(names["phase"]).aligned > 20  # type: ignore[attr-defined]
-    assert (tmp_path / "runs" / "first" / "result" / "phase.tif").is_file()
+    assert (tmp_path / "runs" / "first" / "result" / "phase.ome.tif").is_file()
+
+
+def test_the_example_of_how_to_open_a_result_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (example,) = blocks(ROOT / "docs" / "results.md", "python")
+    names: dict[str, Any] = {}
+    exec(compile(example, "docs/results.md", "exec"), names)
+    assert names["scale"][1:] == pytest.approx([size * 1e6 for size in names["model"].object_pixel])
+    assert names["channels"] == ["phase", "phase_unwrapped"]
+    np.testing.assert_allclose(names["field"], np.exp(1j * names["phase"]), atol=1e-6)
+    assert names["pupil"].shape == (32, 32)
 
 
 def test_documented_configuration_is_complete_and_understood() -> None:

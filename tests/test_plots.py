@@ -298,3 +298,123 @@ def test_contact_sheet_places_frames_at_their_leds() -> None:
     assert len(brightness.get_lines()) == 2
     with pytest.raises(InvalidInputError, match="one direction and one brightness for each of 4 frames"):
         plots.contact_sheet(frames, directions[:3], 0.5, np.ones(4))
+
+
+# The pupil and the LEDs of a result ----------------------------------------------------------------------------------
+
+
+def _disc(phase: float = 0.0, shape: tuple[int, int] = (40, 50)) -> plots.PupilView:
+    """A pupil of NA 0.2 on a grid of 0.02 × 0.015 NA, with astigmatism of ``phase`` radians at its edge."""
+    y, x = np.meshgrid(
+        (np.arange(shape[0]) - shape[0] // 2) * 0.02, (np.arange(shape[1]) - shape[1] // 2) * 0.015, indexing="ij"
+    )
+    values = (np.hypot(y, x) <= 0.2) * np.exp(1j * (phase * 2 * x * y / 0.2**2 + 1.0))
+    return plots.PupilView(values, (0.02, 0.015), 0.2)
+
+
+def _leds(**options: Any) -> plots.LEDView:
+    na = np.stack(np.meshgrid(np.linspace(-0.4, 0.4, 9), np.linspace(-0.4, 0.4, 9)), axis=-1).reshape(-1, 2)
+    return plots.LEDView(na, np.hypot(*na.T) < 0.21, 0.2, **options)
+
+
+def _axes_titled(figure: Any, xlabel: str) -> list[Any]:
+    return [axes for axes in figure.axes if axes.get_xlabel() == xlabel]
+
+
+def _words_with_boxes(figure: Any) -> list[tuple[str, Any]]:
+    """Everything that is written on a page, and where; labels of ticks outside of their axis are not drawn."""
+    figure.canvas.draw()
+    texts = list(figure.texts)
+    for axes in figure.axes:
+        texts += [*axes.texts, axes.xaxis.label, axes.yaxis.label]
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for minor in (False, True):
+                ticks = zip(axis.get_ticklabels(minor=minor), axis.get_ticklocs(minor=minor), strict=True)
+                texts += [label for label, place in ticks if low <= place <= high]
+    return [(text.get_text(), text.get_window_extent()) for text in texts if text.get_text().strip()]
+
+
+@pytest.mark.parametrize("shape", [(60, 60), (24, 64), (64, 20)])
+@pytest.mark.parametrize("everything", [False, True])
+def test_nothing_on_the_page_of_a_result_overlaps(shape: tuple[int, int], everything: bool) -> None:
+    y, x = (np.linspace(0, 1, size) for size in shape)
+    phase = 8 * y[:, None] + 4 * x[None, :]
+    rng = np.random.default_rng(0)
+    leds = _leds(gains=rng.uniform(0.8, 1.2, 81), nominal=_leds().na + 0.01) if everything else _leds()
+    figure = plots.result_figure(
+        phase,
+        np.exp(-0.1 * phase) if everything else None,
+        {"misfit": [3.0, 1.0, 0.5]},
+        pixel=0.16e-6,
+        unwrapped=phase if everything else None,
+        pupil=_disc(3.0),
+        leds=leds,
+    )
+    written, page = _words_with_boxes(figure), figure.bbox
+    assert len(written) > 40
+    assert not [word for word, box in written if box.x0 < 0 or box.y0 < 0 or box.x1 > page.x1 or box.y1 > page.y1]
+    assert not [(a, b) for (a, one), (b, other) in itertools.combinations(written, 2) if one.overlaps(other)]
+    panels = [axes.get_window_extent() for axes in figure.axes]
+    assert not [(a, b) for a, b in itertools.combinations(panels, 2) if a.overlaps(b)]
+
+
+def test_a_wrapped_phase_has_a_cyclic_map_and_an_unwrapped_one_does_not(truth: Image) -> None:
+    steep = 5 * truth
+    figure = plots.result_figure(np.angle(np.exp(1j * steep)), history={}, unwrapped=steep)
+    wrapped, unwrapped = (axes.get_images()[0] for axes in _image_axes(figure)[:2])
+    np.testing.assert_allclose(wrapped.get_cmap()(0.0), wrapped.get_cmap()(1.0), atol=0.02)
+    assert wrapped.get_clim() == (-np.pi, np.pi)
+    assert unwrapped.get_cmap().name == "gray"
+    with pytest.raises(InvalidInputError, match=r"unwrapped has \(30, 60\)"):
+        plots.result_figure(steep, unwrapped=steep[:30])
+
+
+def test_the_pupil_is_drawn_where_its_na_is(truth: Image) -> None:
+    """The pixel under (na_y, na_x) is the one of that NA; nothing is drawn where nothing passes."""
+    pupil = _disc(3.0)
+    figure = plots.result_figure(truth, history={}, pupil=pupil)
+    modulus, phase = _axes_titled(figure, "na_x")
+    assert modulus.get_ylim()[0] > modulus.get_ylim()[1], "na_y runs down, as rows do"
+    image = phase.get_images()[0]
+    left, right, bottom, top = image.get_extent()
+    values = np.ma.getdata(image.get_array())
+    for na_y, na_x in [(0.0, 0.0), (0.1, 0.075), (-0.1, 0.12), (0.0, 0.21)]:
+        row = int((na_y - top) / (bottom - top) * values.shape[0])
+        column = int((na_x - left) / (right - left) * values.shape[1])
+        expected = 3.0 * 2 * na_x * na_y / 0.2**2 if np.hypot(na_y, na_x) <= 0.2 else np.nan
+        np.testing.assert_allclose(values[row, column], expected, atol=1e-9)
+    assert image.get_clim() == (-np.pi, np.pi)
+    np.testing.assert_allclose(image.get_cmap()(0.0), image.get_cmap()(1.0), atol=0.02)
+
+
+def test_a_small_aberration_has_a_scale_on_which_it_is_seen(truth: Image) -> None:
+    figure = plots.result_figure(truth, history={}, pupil=_disc(0.4))
+    low, high = _axes_titled(figure, "na_x")[1].get_images()[0].get_clim()
+    assert -low == high
+    assert 0.3 < high <= 0.4
+    flat = plots.result_figure(truth, history={}, pupil=_disc(0.0))
+    assert _axes_titled(flat, "na_x")[1].get_images()[0].get_clim() == (-0.1, 0.1), "rounding is not an aberration"
+
+
+def test_the_map_shows_every_led_at_its_direction_and_how_it_moved(truth: Image) -> None:
+    nominal = _leds().na + np.array([0.02, -0.03])
+    gains = np.linspace(0.5, 2.0, 81)
+    view = _leds(nominal=nominal, gains=gains)
+    figure = plots.result_figure(truth, history={}, leds=view)
+    (axes,) = _axes_titled(figure, "na_x")
+    arrows, bright, dark = axes.collections
+    assert (bright.get_label(), dark.get_label()) == ("bright field", "dark field")
+    np.testing.assert_allclose(bright.get_offsets(), view.na[view.bright][:, ::-1])
+    np.testing.assert_allclose(dark.get_offsets(), view.na[~view.bright][:, ::-1])
+    np.testing.assert_allclose(dark.get_array(), gains[~view.bright])
+    assert bright.get_clim() == dark.get_clim() == (0.5, 2.0), "one scale for both"
+    np.testing.assert_allclose(arrows.get_offsets(), nominal[:, ::-1])
+    np.testing.assert_allclose(np.stack([arrows.V, arrows.U], axis=1), view.na - nominal)
+    circles = sorted(patch.get_radius() for patch in axes.patches)
+    assert circles == pytest.approx([0.2, np.hypot(0.4, 0.4) + 0.2])
+    assert "13 in NA 0.2, 68 dark field" in _words(figure)
+    with pytest.raises(InvalidInputError, match=r"gains of the 81 LEDs to draw must have shape \(81,\), got \(3,\)"):
+        _leds(gains=np.ones(3))
+    with pytest.raises(InvalidInputError, match="positive NA"):
+        plots.PupilView(np.ones((4, 4)), (0.1, 0.1), -1.0)

@@ -17,6 +17,7 @@ from fouriscope.run import ReconstructionConfig, Result
 from fouriscope.run.assemble import build_prior, build_solver, build_stop
 from fouriscope.run.config import explain
 from fouriscope.run.provenance import provenance
+from fouriscope.run.result import recovered_pupil
 from fouriscope.solvers import Callback
 
 
@@ -146,6 +147,7 @@ def reconstruct(
         solver.stop_reason or "",
         config.model_dump(mode="json", exclude_none=True),
         provenance(data),
+        pupil=recovered_pupil(solver),
     )
 
 

@@ -84,8 +84,10 @@ def test_simulate_info_reconstruct_resume(fouriscope: Command, tmp_path: Path) -
     assert ended.err == ""
     assert "72 × 72 pixels of 0.2659 µm after 12 iterations, 444 frames" in ended.out
     assert "dB" in ended.out
-    assert f"{run}/result: phase.tif, object.zarr, figure.png" in ended.out
-    assert tifffile.imread(run / "result" / "phase.tif").shape == (72, 72)
+    (line,) = [line for line in ended.out.splitlines() if line.startswith(f"{run}/result: ")]
+    assert set(line.removeprefix(f"{run}/result: ").split(", ")) == {path.name for path in (run / "result").iterdir()}
+    assert {"phase.ome.tif", "result.ome.zarr", "figure.png"} <= {path.name for path in (run / "result").iterdir()}
+    assert tifffile.imread(run / "result" / "phase.ome.tif").shape == (72, 72)
 
     ended = fouriscope("resume", run, "--iterations", 15)
     assert ended.code == 0
@@ -340,7 +342,7 @@ def test_brackets_and_colons_in_names_are_printed_as_they_are(fouriscope: Comman
     name = "[bold]:smile:[" + 40 * "long " + "]"
     assert f"{name}/no.toml: no such file" in fouriscope.fails("reconstruct", tmp_path / name / "no.toml")
     configuration = write_acquisition(tmp_path / name, stop={"iterations": 1})
-    assert f"{name}/run/result: phase.tif" in fouriscope("reconstruct", configuration).out
+    assert f"{name}/run/result: figure.png, geometry.csv" in fouriscope("reconstruct", configuration).out
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["resume"], ["reconstruct", "a", "--iterations"], ["simulate"]])
@@ -383,4 +385,4 @@ def test_demo(fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         run = RunFolder.open(folder / name)
         assert run.status()["state"] == "finished"
         assert len(run.history()) == 2
-        assert (run.path / "result" / "phase.tif").exists()
+        assert (run.path / "result" / "phase.ome.tif").exists()

@@ -57,7 +57,7 @@ def assert_equal_runs(result: Result, expected: Result, folder: Path) -> None:
     on_disk = RunFolder.open(folder)
     assert but_for_the_clock(on_disk.history()) == but_for_the_clock(expected.history)
     assert on_disk.status()["state"] == "finished"
-    np.testing.assert_array_equal(tifffile.imread(folder / "result" / "phase.tif"), expected.phase)
+    np.testing.assert_array_equal(tifffile.imread(folder / "result" / "phase.ome.tif"), expected.phase)
     assert np.all(np.diff(result.history["seconds"]) > 0), "the clock goes on, too"
     assert not list(folder.glob(".*")), "leftovers of the killed writer"
 
@@ -67,7 +67,7 @@ def test_a_stopped_run_goes_on(configuration: Path, uninterrupted: Result, tmp_p
     first = run(configuration, tmp_path / "run", stop_at(stopped_at))
     assert first.stop_reason == "interrupted"
     assert RunFolder.open(tmp_path / "run").status()["state"] == "interrupted"
-    assert (tmp_path / "run" / "result" / "phase.tif").exists(), "what there is so far"
+    assert (tmp_path / "run" / "result" / "phase.ome.tif").exists(), "what there is so far"
     assert_equal_runs(resume_run(tmp_path / "run"), uninterrupted, tmp_path / "run")
 
 
@@ -443,7 +443,7 @@ def test_killed_while_a_result_is_replaced(
     seen: list[Any] = []
 
     def look(_: Any, record: Any) -> None:
-        seen.append(tifffile.imread(folder / "result" / "phase.tif"))
+        seen.append(tifffile.imread(folder / "result" / "phase.ome.tif"))
 
     result = resume_run(folder, callbacks=[look], iterations=ITERATIONS + 1)
     np.testing.assert_array_equal(seen[0], before.phase, "the old result is back while the run goes on")

@@ -86,5 +86,6 @@ def _watched(
     if result.stop_reason == "interrupted":
         console.print(f"interrupted; go on with: fouriscope resume {escape(str(folder))}")
         return INTERRUPTED
-    console.print(f"{escape(str(folder))}/result: phase.tif, object.zarr, figure.png")
+    written = sorted(path.name for path in (folder / "result").iterdir())
+    console.print(f"{escape(str(folder))}/result: {', '.join(written)}")
     return 0

@@ -9,6 +9,7 @@ Images are gray by default, which is perceptually uniform; any map of matplotlib
 
 from __future__ import annotations
 
+from fouriscope.plots.aperture import LEDView, PupilView
 from fouriscope.plots.comparison import Panel, comparison_figure, snr_panel
 from fouriscope.plots.curves import convergence_figure, tuning_figure
 from fouriscope.plots.result import result_figure
@@ -16,7 +17,9 @@ from fouriscope.plots.saving import save_figure
 from fouriscope.plots.sheet import contact_sheet
 
 __all__ = [
+    "LEDView",
     "Panel",
+    "PupilView",
     "comparison_figure",
     "contact_sheet",
     "convergence_figure",

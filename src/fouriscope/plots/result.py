@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.plots.aperture import CYCLIC, LEDView, PupilView, draw_leds, draw_pupil
 from fouriscope.plots.curves import draw_curves, end_labels_width
 from fouriscope.plots.images import (
     RealArray,
@@ -27,6 +28,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+# In inches.
+WIDE_PANEL = 3.6
+NARROW_PANEL = 3.0
+LEAST_SIDE = 2.4
+COLOUR_BAR_SPACE = 1.15
+HEADER = 0.46
+FOOTER = 0.62
+TICKS = 0.42  # the numbers of an axis stand where an image has its edge
+
+
 def result_figure(
     phase: npt.ArrayLike,
     amplitude: npt.ArrayLike | None = None,
@@ -35,8 +46,11 @@ def result_figure(
     pixel: float | None = None,
     title: str = "",
     cmap: str = "gray",
+    unwrapped: npt.ArrayLike | None = None,
+    pupil: PupilView | None = None,
+    leds: LEDView | None = None,
 ) -> Figure:
-    """One page about one run: phase, amplitude if there is one, the spectrum of the object, and the misfit.
+    """One page about one run: what was found, the spectrum of it, the misfit, and with which light and pupil.
 
     Args:
         phase: The phase in radians.
@@ -46,74 +60,163 @@ def result_figure(
         pixel: Size of a pixel in metres; draws the scale bar and gives the spectrum its unit.
         title: A line above everything.
         cmap: The colour map of phase and amplitude.
+        unwrapped: The unwrapped phase, if it differs from ``phase``, which is then drawn wrapped, with a cyclic map.
+        pupil: Draws the modulus and the phase of the pupil.
+        leds: Draws the map of the LEDs.
 
     >>> figure = result_figure(np.eye(16), history={"misfit": [3.0, 1.0, 0.5]}, pixel=0.16e-6)
     >>> len(figure.axes)  # phase, spectrum, their colour bars, and the misfit
     5
     """
     phase_image = checked_image(phase, "phase")
-    amplitude_image = None if amplitude is None else checked_image(amplitude, "amplitude")
-    if amplitude_image is not None and amplitude_image.shape != phase_image.shape:
-        raise InvalidInputError(
-            f"phase and amplitude must have one shape, but phase has {phase_image.shape} and amplitude has "
-            f"{amplitude_image.shape}"
-        )
+    images = _images(phase_image, unwrapped, amplitude, cmap)
     pixel_um = micrometres(pixel)
     curves = _history_curves(history or {})
+    spectrum = _log_spectrum(phase_image, next((image for name, image, *_ in images if name == "Amplitude"), None))
 
-    rows, columns = field = (int(phase_image.shape[0]), int(phase_image.shape[1]))
-    width = panel_width(3.6, field)
-    height = width * rows / columns
-    # Three cells stand in a row; with the amplitude there are four, two by two.
-    cells_across = 3 if amplitude_image is None else 2
-    cell_width, cell_height = width + 1.15, 0.42 + height + 0.62
-    first_top = MARGIN + (TITLE_HEIGHT if title else 0)
-    end_labels = len(curves) > 1
-    page = Page(
-        width=MARGIN + cells_across * cell_width + (end_labels_width(curves) - 0.6 if end_labels else 0),
-        height=first_top + (1 if amplitude_image is None else 2) * cell_height + 0.05,
+    others = 2 + (0 if pupil is None else 2) + (0 if leds is None else 1)
+    layout = _Layout((int(phase_image.shape[0]), int(phase_image.shape[1])), len(images), others, title, curves)
+    for name, image, colours, limits, label in images:
+        axes = layout.show(name, image, colours, limits, label, (layout.width, layout.height))
+        if name == images[0][0] and pixel_um is not None:
+            scale_bar(axes, (0.0, 0.0, layout.field[1], layout.field[0]), pixel_um, layout.width)
+    # Both axes of a spectrum end at the same frequency: only in a square is the disc of the pupil round.
+    square = (layout.side, layout.side)
+    spectrum_label = "log₁₀ of magnitude / highest"
+    spectrum_axes = layout.show(
+        "Spectrum of the object", spectrum, "inferno", colour_limits([spectrum]), spectrum_label, square
     )
-    if title:
-        page.text(MARGIN, MARGIN + 0.02, title, size=13, weight="bold", width=page.width - 2 * MARGIN)
+    _frequency_ticks(spectrum_axes, layout.field, pixel_um)
+    layout.draw_misfit(curves)
+    if pupil is not None:
+        layout.draw_pupil(pupil)
+    if leds is not None:
+        layout.draw_leds(leds)
+    return layout.page.figure
 
-    def corner(number: int) -> tuple[float, float]:
-        down, across = divmod(number, cells_across)
-        return MARGIN + across * cell_width, first_top + down * cell_height + 0.42
+
+_Image = tuple[str, RealArray, str, tuple[float, float], str]
+
+
+def _images(
+    phase: RealArray, unwrapped: npt.ArrayLike | None, amplitude: npt.ArrayLike | None, cmap: str
+) -> list[_Image]:
+    """(name, image, colour map, limits, label) of what was found, in the order of the page."""
+    images: list[_Image] = []
+    if unwrapped is None:
+        images.append(("Phase", phase, cmap, colour_limits([phase]), "phase (rad)"))
+    else:
+        wrapped = np.angle(np.exp(1j * phase))
+        continuous = _of_the_same_shape(unwrapped, "unwrapped", phase)
+        images.append(("Phase, wrapped", wrapped, CYCLIC, (-np.pi, np.pi), "phase (rad)"))
+        images.append(("Phase, unwrapped", continuous, cmap, colour_limits([continuous]), "phase (rad)"))
+    if amplitude is not None:
+        image = _of_the_same_shape(amplitude, "amplitude", phase)
+        images.append(("Amplitude", image, cmap, colour_limits([image]), "amplitude"))
+    return images
+
+
+def _of_the_same_shape(values: npt.ArrayLike, name: str, phase: RealArray) -> RealArray:
+    image = checked_image(values, name)
+    if image.shape != phase.shape:
+        raise InvalidInputError(
+            f"phase and {name} must have one shape, but phase has {phase.shape} and {name} has {image.shape}"
+        )
+    return image
+
+
+class _Layout:
+    """The cells of the page, filled one after the other: a header, a panel, and room for its axis and colour bar."""
+
+    def __init__(
+        self,
+        field: tuple[int, int],
+        images: int,
+        others: int,
+        title: str,
+        curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]],
+    ) -> None:
+        rows, columns = self.field = field
+        cells = images + others
+        self.across = {4: 2}.get(cells, min(cells, 3) if cells <= 6 else 4)
+        self.width = panel_width(WIDE_PANEL if cells <= 6 else NARROW_PANEL, field)
+        self.height = self.width * rows / columns
+        # What is not an image of the field is square, and needs room to be read however flat or narrow the field is.
+        self.side = max(LEAST_SIDE, min(self.width, self.height))
+        self.cell_width = max(self.width, self.side) + COLOUR_BAR_SPACE
+        heights = [self.height] * images + [self.side] * others
+        row_heights = [max(heights[first : first + self.across]) for first in range(0, cells, self.across)]
+        row_ends = np.cumsum([HEADER + height + FOOTER for height in row_heights])
+        first_top = MARGIN + (TITLE_HEIGHT if title else 0)
+        self.tops = [first_top + HEADER, *(first_top + HEADER + float(end) for end in row_ends)]
+        self.end_labels = len(curves) > 1
+        self.used = 0
+        self.page = Page(
+            width=MARGIN + self.across * self.cell_width + (end_labels_width(curves) - 0.6 if self.end_labels else 0),
+            height=self.tops[-1] - HEADER + 0.05,
+        )
+        if title:
+            self.page.text(MARGIN, MARGIN + 0.02, title, size=13, weight="bold", width=self.page.width - 2 * MARGIN)
+
+    def next_corner(self) -> tuple[float, float]:
+        """(left, top) in inches of the panel in the next cell."""
+        down, across = divmod(self.used, self.across)
+        self.used += 1
+        return MARGIN + across * self.cell_width, self.tops[down]
 
     def show(
-        number: int, name: str, image: RealArray, colours: str, label: str, size: tuple[float, float] = (width, height)
+        self,
+        name: str,
+        image: RealArray,
+        colours: str,
+        limits: tuple[float, float],
+        label: str,
+        size: tuple[float, float],
     ) -> Axes:
-        left, top = corner(number)
-        axes = page.axes(left, top, *size)
-        page.header(left, top, width, name, "")
-        mappable = show_image(axes, image, colours, colour_limits([image]), field)
-        page.colour_bar(mappable, left + size[0] + 0.1, top, size[1], label)
+        """An image over the field, with its colour bar."""
+        left, top = self.next_corner()
+        axes = self.page.axes(left, top, *size)
+        self.page.header(left, top, self.cell_width - 0.1, name, "")
+        mappable = show_image(axes, image, colours, limits, self.field)
+        self.page.colour_bar(mappable, left + size[0] + 0.1, top, size[1], label)
         return axes
 
-    phase_axes = show(0, "Phase", phase_image, cmap, "phase (rad)")
-    if pixel_um is not None:
-        scale_bar(phase_axes, (0.0, 0.0, columns, rows), pixel_um, width)
-    if amplitude_image is not None:
-        show(1, "Amplitude", amplitude_image, cmap, "amplitude")
-    image_count = 1 if amplitude_image is None else 2
-    spectrum = _log_spectrum(phase_image, amplitude_image)
-    # Both axes of a spectrum end at the same frequency: only in a square is the disc of the pupil round.
-    square = (min(width, height), min(width, height))
-    spectrum_axes = show(
-        image_count, "Spectrum of the object", spectrum, "inferno", "log₁₀ of magnitude / highest", square
-    )
-    _frequency_ticks(spectrum_axes, field, pixel_um)
+    def draw_misfit(self, curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> None:
+        left, top = self.next_corner()
+        left += TICKS
+        width, height = self.cell_width - COLOUR_BAR_SPACE, self.side
+        self.page.header(left, top, width, "Misfit", "")
+        axes = self.page.axes(left, top, width, height)
+        if curves:
+            draw_curves(axes, curves, "iteration", "", True, height, label_ends=self.end_labels)
+        else:
+            axes.set(xticks=[], yticks=[])
+            self.page.text(left + 0.15, top + 0.15, "no history yet", size=9, ink=QUIET_INK, width=width - 0.3)
 
-    left, top = corner(image_count + 1)
-    left += 0.4  # the numbers of its axis stand where an image has its edge
-    page.header(left, top, width, "Misfit", "")
-    curve_axes = page.axes(left, top, width, height)
-    if curves:
-        draw_curves(curve_axes, curves, "iteration", "", True, height, label_ends=end_labels)
-    else:
-        curve_axes.set(xticks=[], yticks=[])
-        page.text(left + 0.15, top + 0.15, "no history yet", size=9, ink=QUIET_INK, width=width - 0.3)
-    return page.figure
+    def draw_pupil(self, pupil: PupilView) -> None:
+        modulus = pupil.modulus()
+        panels = (
+            ("Pupil, modulus", pupil.source, modulus, "gray", (0.0, float(modulus.max()) or 1.0), "|P|"),
+            ("Pupil, phase", f"rms {pupil.rms_phase():.2g} rad", pupil.phase(), *pupil.phase_colours(), "phase (rad)"),
+        )
+        for name, caption, image, colours, limits, label in panels:
+            left, top, side = self._map_cell(name, caption)
+            mappable = draw_pupil(self.page.axes(left, top, side, side), pupil, image, colours, limits)
+            self.page.colour_bar(mappable, left + side + 0.1, top, side, label)
+
+    def draw_leds(self, leds: LEDView) -> None:
+        left, top, side = self._map_cell("LEDs", leds.caption())
+        mappable = draw_leds(self.page.axes(left, top, side, side), leds)
+        if mappable is not None:
+            self.page.colour_bar(mappable, left + side + 0.1, top, side, "gain")
+
+    def _map_cell(self, name: str, caption: str) -> tuple[float, float, float]:
+        """(left, top, side) of a square panel with numbers on its left."""
+        left, top = self.next_corner()
+        left += TICKS
+        side = min(self.cell_width - COLOUR_BAR_SPACE - 0.25, self.side)
+        self.page.header(left, top, self.cell_width - TICKS - 0.1, name, caption)
+        return left, top, side
 
 
 def _history_curves(history: Mapping[str, npt.ArrayLike]) -> dict[str, tuple[npt.ArrayLike, npt.ArrayLike]]:

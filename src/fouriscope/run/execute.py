@@ -17,7 +17,7 @@ from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_solver
 from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.provenance import checksum, file_checksums, provenance
-from fouriscope.run.result import Result
+from fouriscope.run.result import Result, recovered_pupil
 from fouriscope.run.sections import RunConfig
 from fouriscope.solvers import Callback, History, Record, Solver
 
@@ -186,7 +186,10 @@ def _solve(
         if len(history):
             with _writing(run):
                 run.write_checkpoint(solver.state(), len(history))
-        result = Result.of(solver.fidelity.model, solver.x, history, reason, run.config(), run.provenance())
+        result = Result.of(
+            *(solver.fidelity.model, solver.x, history, reason, run.config(), run.provenance()),
+            pupil=recovered_pupil(solver),
+        )
         with _writing(run):
             result.write_into(run)
             run.write_status("interrupted" if reason == "interrupted" else "finished", reason)

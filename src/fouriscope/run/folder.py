@@ -8,7 +8,8 @@
       status.json       running (and by which process), finished, interrupted or failed, and why
       metrics.jsonl     one line an iteration
       checkpoint.npz    everything needed to go on exactly (arrays + state.json)
-      result/           phase.tif, amplitude.tif, object.zarr (complex), summary.json, figure.png
+      result/           images (OME-TIFF, OME-Zarr), object.zarr (complex), pupil, geometry, summary.json, figure.png;
+                        docs/results.md lists them
       .lock             held by the process that writes, and by no other
 
 Every file but ``metrics.jsonl`` is replaced atomically. That one grows; a line cut short by a kill is ignored, and

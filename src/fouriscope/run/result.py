@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from fouriscope import metrics, plots
-from fouriscope.errors import RunFolderError
+from fouriscope import metrics
+from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.forward import ForwardModel
-from fouriscope.run.files import atomic_write, write_json
+from fouriscope.forward.objects import ComplexArray
 from fouriscope.run.folder import RunFolder
-from fouriscope.solvers import History
+from fouriscope.run.phases import unwrap, wrap
+from fouriscope.run.result_files import write_result_files
+from fouriscope.run.result_geometry import ResultGeometry
+from fouriscope.solvers import EPRY, History, Solver
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +28,8 @@ class Result:
     Attributes
     ----------
     phase
-        φ in radians, up to a constant that no intensity can show.
+        φ in radians as the solver found it, up to a constant that no intensity can show. It may go beyond ±π;
+        ``wrapped_phase`` and ``unwrapped_phase`` differ from it by whole turns.
     absorption
         μ (amplitude = e^{−μ}), or None for a phase object.
     history
@@ -37,6 +40,13 @@ class Result:
         Why the solver stopped.
     config, provenance
         As resolved; what :meth:`save` writes.
+    pupil
+        The complex pupil on the frequency grid of the frame (margins included), zero frequency at n//2: the model's,
+        or as recovered (``pupil_recovered``). None in a result that was put together without a model.
+    pupil_na_step
+        NA from bin to bin of ``pupil``, (down, across): λ·du.
+    geometry
+        Directions, intensities and scalars of the light, as used or as recovered.
     """
 
     phase: NDArray[Any]
@@ -46,6 +56,10 @@ class Result:
     stop_reason: str
     config: dict[str, Any]
     provenance: dict[str, Any]
+    pupil: ComplexArray | None = None
+    pupil_na_step: tuple[float, float] | None = None
+    pupil_recovered: bool = False
+    geometry: ResultGeometry | None = None
 
     @classmethod
     def of(
@@ -56,10 +70,49 @@ class Result:
         stop_reason: str,
         config: dict[str, Any],
         provenance: dict[str, Any],
+        *,
+        pupil: ComplexArray | None = None,
+        gains: ArrayLike | None = None,
+        nominal_na: ArrayLike | None = None,
     ) -> Result:
+        """The result x of ``model``, which is the calibrated one where there was a calibration.
+
+        ``pupil`` is a recovered pupil, instead of the model's, on the frame's frequency grid; ``gains`` are recovered
+        intensities, one a frame; ``nominal_na`` the directions from which a calibration started.
+        """
+        grid = model.geometry.grid_shape
+        if pupil is not None and np.shape(pupil) != grid:
+            raise InvalidInputError(
+                f"the pupil must lie on the frame's frequency grid, margins included: expected shape {grid}, got "
+                f"{np.shape(pupil)}"
+            )
         images = [image[model.geometry.object_window].copy() for image in model.object.images(x)]
         absorption = images[1] if len(images) > 1 else None
-        return cls(images[0], absorption, history, model.object_pixel, stop_reason, config, provenance)
+        step_y, step_x = model.geometry.frequency_step
+        wavelength = model.optics.wavelength
+        return cls(
+            images[0],
+            absorption,
+            history,
+            model.object_pixel,
+            stop_reason,
+            config,
+            provenance,
+            pupil=pupil_of(model) if pupil is None else np.array(pupil, model.complex_dtype),
+            pupil_na_step=(wavelength * step_y, wavelength * step_x),
+            pupil_recovered=pupil is not None,
+            geometry=ResultGeometry.of(model, gains=gains, nominal_na=nominal_na),
+        )
+
+    @property
+    def wrapped_phase(self) -> NDArray[Any]:
+        """The phase in (−π, π]."""
+        return wrap(self.phase)
+
+    @property
+    def unwrapped_phase(self) -> NDArray[Any]:
+        """The phase without jumps of 2π, where neighbours differ by less than π: see :mod:`fouriscope.run.phases`."""
+        return unwrap(self.phase)
 
     @property
     def amplitude(self) -> NDArray[Any]:
@@ -93,48 +146,29 @@ class Result:
         shutil.rmtree(building, ignore_errors=True)
         try:
             building.mkdir()
-            self._write_files(building)
+            write_result_files(self, building)
             folder.replace_result(building)
         except OSError as error:
             shutil.rmtree(building, ignore_errors=True)
             raise RunFolderError(f"{folder.path / 'result'}: cannot be written ({error.strerror or error})") from error
 
-    def _write_files(self, target: Path) -> None:
-        import zarr
 
-        _write_tiff(target / "phase.tif", self.phase, self.pixel)
-        if self.absorption is not None:
-            _write_tiff(target / "amplitude.tif", self.amplitude, self.pixel)
-        field = self.transmittance
-        array = zarr.create_array(str(target / "object.zarr"), shape=field.shape, dtype=field.dtype, chunks=(256, 256))
-        array[...] = field
-        array.attrs["pixel_size_m"] = list(self.pixel)
-        last = self.history.last.as_dict() if len(self.history) else {}
-        write_json(
-            target / "summary.json",
-            {"shape": list(self.phase.shape), "pixel_size_m": list(self.pixel), "stopped": self.stop_reason} | last,
-        )
-        figure = plots.result_figure(
-            self.phase,
-            None if self.absorption is None else self.amplitude,
-            {"iteration": self.history["iteration"], "misfit": self.history["misfit"]},
-            pixel=self.pixel[0],
-        )
-        plots.save_figure(figure, target / "figure.png")
+def recovered_pupil(solver: Solver) -> ComplexArray | None:
+    """The pupil that ``solver`` found, on the frame's frequency grid, or None where it took the model's as it is.
+
+    EPRY holds a correction C that multiplies the pupil of its model.
+    """
+    if not isinstance(solver, EPRY) or not solver.pupil_step:
+        return None
+    return np.asarray(solver.pupil * pupil_of(solver.fidelity.model))
 
 
-def _write_tiff(path: Path, image: NDArray[Any], pixel: tuple[float, float]) -> None:
-    """A float TIFF with its pixel size, as ImageJ and Fiji read it."""
-    import tifffile
-
-    micrometres = [size * 1e6 for size in pixel]
-    buffer = io.BytesIO()
-    tifffile.imwrite(
-        buffer,
-        image.astype(np.float32),
-        imagej=True,
-        resolution=(1 / micrometres[1], 1 / micrometres[0]),
-        metadata={"unit": "um", "axes": "YX"},
+def pupil_of(model: ForwardModel) -> ComplexArray:
+    """The model's pupil on the frame's frequency grid (margins included), zero frequency at n//2 of each axis."""
+    geometry = model.geometry
+    step_y, step_x = geometry.frequency_step
+    rows, columns = (np.arange(size) - size // 2 for size in geometry.grid_shape)
+    values = model.pupil.evaluate(
+        (rows * step_y)[:, None], (columns * step_x)[None, :], geometry.optics, frequency_step=(step_y, step_x)
     )
-    with atomic_write(path) as file:
-        file.write(buffer.getbuffer())
+    return np.asarray(values, model.complex_dtype)

@@ -1,0 +1,84 @@
+"""A phase as found, wrapped and unwrapped: three images of one field.
+
+The field o = a·e^{iφ} knows φ only up to whole turns. Three images of it are worth having:
+
+* *as found*: the φ that the solver holds. A solver that moves φ itself (PnP, ADMM, RED) can go beyond ±π, and may have
+  left a jump of 2π where it started on the wrong side; EPRY, which holds o, gives angle(o).
+* *wrapped*: in (−π, π], what o itself tells.
+* *unwrapped*: without jumps, as far as neighbouring pixels differ by less than half a turn.
+
+All three differ by whole turns, pixel by pixel, so each of them gives the same o.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+RealArray = NDArray[Any]
+
+_TURN = 2 * np.pi
+
+
+def wrap(phase: RealArray) -> RealArray:
+    """The phase in (−π, π]; values that lie there already stay as they are, to the last bit.
+
+    >>> wrap(np.array([0.5, np.pi, -np.pi, 4.0])).round(3).tolist()
+    [0.5, 3.142, 3.142, -2.283]
+    """
+    half_turn = phase.dtype.type(np.pi)  # of the phase's own precision, so that angle(−1) stays what it is
+    turns = np.ceil((phase.astype(np.float64) - half_turn) / _TURN)
+    wrapped = np.minimum((phase - _TURN * turns).astype(phase.dtype), half_turn)
+    return np.asarray(np.where(wrapped <= -half_turn, half_turn, wrapped))
+
+
+def unwrap(phase: RealArray) -> RealArray:
+    """The phase without jumps: ``phase`` plus a whole number of turns in each pixel.
+
+    The turns are found by :func:`skimage.restoration.unwrap_phase`, which joins pixels in the order of how reliable
+    their neighbourhood is (Herráez et al. 2002), from angle(o) alone: where a solver left jumps in a phase, they are
+    wrong, not information. The result is as good as its assumption, that neighbours differ by less than π: noise, a
+    steep edge or a vortex (a zero of o) break it, and leave a line of jumps somewhere.
+
+    Of the turns that all pixels could share, none is added: the most common number of turns is 0, so a phase that needs
+    no unwrapping comes back as it is, bit for bit. Pixels that are not finite are left out and stay.
+
+    Where there are jumps it takes some 140 bytes a pixel while it runs: more than anything else that makes a result.
+
+    >>> ramp = np.linspace(0, 20, 50) * np.ones((50, 1))
+    >>> bool(np.allclose(unwrap(wrap(ramp)) - unwrap(wrap(ramp))[0, 0], ramp))
+    True
+    """
+    if is_continuous(phase):
+        return phase.copy()
+    return np.asarray(phase + (_TURN * turns_to_unwrap(phase)).astype(phase.dtype))
+
+
+def turns_to_unwrap(phase: RealArray) -> NDArray[np.float64]:
+    """How many whole turns each pixel of ``phase`` lacks; the most common number is 0."""
+    from skimage.restoration import unwrap_phase
+
+    known = np.isfinite(phase)
+    wrapped = np.where(known, wrap(np.where(known, phase, 0)), 0).astype(np.float64)
+    # The seed decides between equally reliable pixels, and with it nothing but the place of jumps that must remain.
+    found = unwrap_phase(wrapped if known.all() else np.ma.masked_array(wrapped, ~known), rng=0)
+    turns = np.where(known, np.rint((np.ma.getdata(found) - np.where(known, phase, 0)) / _TURN), 0)
+    numbers, counts = np.unique(turns[known], return_counts=True)
+    turns[known] -= numbers[counts.argmax()] if len(numbers) else 0
+    return np.asarray(turns, np.float64)
+
+
+def is_continuous(phase: RealArray) -> bool:
+    """Whether all neighbours differ by less than π: then nothing needs to be unwrapped, on whatever path (Itoh)."""
+    return all(bool((np.abs(np.diff(phase, axis=axis)) < np.pi).all()) for axis in (0, 1))
+
+
+def nearest_turn(phase: RealArray, guide: RealArray) -> RealArray:
+    """``phase`` plus the whole turns that bring each pixel within π of ``guide``.
+
+    >>> nearest_turn(np.array([0.1, -3.0]), np.array([6.0, 3.0])).round(3).tolist()
+    [6.383, 3.283]
+    """
+    return np.asarray((phase + _TURN * np.rint((guide - phase) / _TURN)).astype(phase.dtype))

@@ -1,0 +1,134 @@
+"""The files of a ``result`` folder. docs/results.md says how to open each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope import plots
+from fouriscope.run.files import atomic_write, write_json, write_text
+from fouriscope.run.ome_tiff import write_ome_tiff
+from fouriscope.run.ome_zarr import Levels, mean_levels, phase_levels, write_ome_zarr
+
+if TYPE_CHECKING:
+    from fouriscope.run.result import Result
+
+
+def write_result_files(result: Result, target: Path) -> None:
+    """Write ``result`` into the empty folder ``target``; who calls renames it when everything is there.
+
+    Files are written one after the other, so at any time there are a few images in memory, not all of them.
+    """
+    unwrapped = result.unwrapped_phase
+    _write_images(result, unwrapped, target)
+    _write_object(result, target / "object.zarr")
+    _write_pupil(result, target)
+    if result.geometry is not None:
+        write_text(target / "geometry.csv", result.geometry.table())
+        write_json(target / "geometry.json", result.geometry.numbers() | _pupil_numbers(result))
+    last = result.history.last.as_dict() if len(result.history) else {}
+    write_json(
+        target / "summary.json",
+        {"shape": list(result.phase.shape), "pixel_size_m": list(result.pixel), "stopped": result.stop_reason} | last,
+    )
+    figure = plots.result_figure(
+        result.phase,
+        None if result.absorption is None else result.amplitude,
+        {"iteration": result.history["iteration"], "misfit": result.history["misfit"]},
+        pixel=result.pixel[1],  # its bar and its frequencies lie along a row
+        unwrapped=None if np.array_equal(unwrapped, result.phase, equal_nan=True) else unwrapped,
+        pupil=_pupil_view(result),
+        leds=_led_view(result),
+    )
+    plots.save_figure(figure, target / "figure.png")
+
+
+def _write_images(result: Result, unwrapped: NDArray[Any], target: Path) -> None:
+    # Functions, so that an image that has to be computed is in memory while its channel is written, and no longer.
+    channels: dict[str, Levels] = {
+        "phase": lambda count: phase_levels(result.phase, result.transmittance, count),
+        "phase_unwrapped": lambda count: mean_levels(unwrapped, count),
+    }
+    write_ome_tiff(
+        target / "phase.ome.tif",
+        result.phase,
+        pixel=result.pixel,
+        channels=["phase"],
+        description="phase in radians as the solver found it, up to a constant that no intensity can show",
+    )
+    write_ome_tiff(
+        target / "phase_unwrapped.ome.tif",
+        unwrapped,
+        pixel=result.pixel,
+        channels=["phase_unwrapped"],
+        description="phase in radians with the whole turns that make neighbouring pixels continue each other",
+    )
+    if result.absorption is not None:
+        write_ome_tiff(
+            target / "amplitude.ome.tif",
+            result.amplitude,
+            pixel=result.pixel,
+            channels=["amplitude"],
+            description="amplitude transmittance; 1 is the empty bright field",
+        )
+        channels["amplitude"] = lambda count: mean_levels(result.amplitude, count)
+    rows, columns = result.phase.shape
+    write_ome_zarr(target / "result.ome.zarr", channels, (rows, columns), result.pixel, name="fouriscope result")
+
+
+def _write_object(result: Result, path: Path) -> None:
+    """The complex transmittance as a plain Zarr array: OME has no complex numbers."""
+    import zarr
+
+    field = result.transmittance
+    array = zarr.create_array(str(path), shape=field.shape, dtype=field.dtype, chunks=(256, 256))
+    array[...] = field
+    array.attrs["pixel_size_m"] = list(result.pixel)
+
+
+def _write_pupil(result: Result, target: Path) -> None:
+    if result.pupil is None or result.pupil_na_step is None:
+        return
+    with atomic_write(target / "pupil.npy") as file:  # what [pupil] array = "…" of a configuration reads
+        np.lib.format.write_array(file, np.ascontiguousarray(result.pupil), allow_pickle=False)
+    step_y, step_x = result.pupil_na_step
+    rows, columns = result.pupil.shape
+    write_ome_tiff(
+        target / "pupil.ome.tif",
+        np.stack([np.abs(result.pupil), np.angle(result.pupil)]),
+        pixel=None,
+        channels=["amplitude", "phase"],
+        description=(
+            f"Pupil over numerical aperture, which is no length, so no pixel size is given: a pixel is {step_y!r} NA "
+            f"high and {step_x!r} NA wide, and NA 0 is the pixel (row, column) = ({rows // 2}, {columns // 2}), "
+            "counted from 0. Phase in radians."
+        ),
+    )
+
+
+def _pupil_numbers(result: Result) -> dict[str, object]:
+    """What geometry.json says of the pupil's array beside the coefficients of the model."""
+    if result.pupil is None or result.pupil_na_step is None:
+        return {}
+    source = "recovered" if result.pupil_recovered else "model"
+    return {"pupil": {"source": source, "shape": list(result.pupil.shape), "na_step": list(result.pupil_na_step)}}
+
+
+def _pupil_view(result: Result) -> plots.PupilView | None:
+    if result.pupil is None or result.pupil_na_step is None or result.geometry is None:
+        return None
+    return plots.PupilView(
+        result.pupil, result.pupil_na_step, result.geometry.objective_na, recovered=result.pupil_recovered
+    )
+
+
+def _led_view(result: Result) -> plots.LEDView | None:
+    geometry = result.geometry
+    if geometry is None:
+        return None
+    return plots.LEDView(
+        geometry.na, geometry.bright_field, geometry.objective_na, gains=geometry.gains, nominal=geometry.nominal_na
+    )

@@ -1,0 +1,164 @@
+"""Where the light came from and through which pupil it went, as a reconstruction used or recovered it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import Directions, LEDArray
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ResultGeometry:
+    """The geometry of the model that explains the frames; after a calibration, the calibrated one.
+
+    Attributes
+    ----------
+    na
+        (N, 2) directions (na_y, na_x) of the LEDs as seen from the patch.
+    bright_field
+        (N,) whether the direct light of each LED passes the pupil.
+    wavelength, objective_na
+        λ in metres, and NA.
+    patch_center
+        (y, x) in metres of the patch, from the optical axis.
+    margin
+        Frame pixels on every side that were estimated but not measured, and are not part of the result.
+    zernike, defocus
+        Of the pupil: Noll index → radians RMS, and metres. What else it has is in the array ``Result.pupil``.
+    positions, height, rotation, offset
+        Of an :class:`~fouriscope.LEDArray`, (N, 2) metres, metres, radians and (y, x) metres; None where there is none.
+    slide
+        (thickness in metres, index) of the glass slide, or None.
+    gains
+        (N,) recovered intensity of each LED, 1 as it was assumed; None where they were not estimated.
+    nominal_na
+        (N, 2) directions before a calibration, or None.
+    """
+
+    na: FloatArray
+    bright_field: NDArray[np.bool_]
+    wavelength: float
+    objective_na: float
+    patch_center: tuple[float, float]
+    margin: int
+    zernike: dict[int, float]
+    defocus: float
+    positions: FloatArray | None = None
+    height: float | None = None
+    rotation: float | None = None
+    offset: tuple[float, float] | None = None
+    slide: tuple[float, float] | None = None
+    gains: FloatArray | None = None
+    nominal_na: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.na)
+        for name, shape in (("na", (count, 2)), ("bright_field", (count,)), ("gains", (count,))):
+            _check(name, getattr(self, name), shape)
+        _check("positions", self.positions, (count, 2))
+        _check("nominal_na", self.nominal_na, (count, 2))
+
+    @classmethod
+    def of(
+        cls, model: ForwardModel, *, gains: ArrayLike | None = None, nominal_na: ArrayLike | None = None
+    ) -> ResultGeometry:
+        """The geometry of ``model``, with what a calibration found beside it.
+
+        >>> import fouriscope as fs
+        >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+        >>> leds = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)
+        >>> geometry = ResultGeometry.of(fs.ForwardModel(optics, leds, (32, 32)))
+        >>> geometry.na.shape, int(geometry.bright_field.sum()), geometry.height
+        ((81, 2), 37, 0.07)
+        """
+        geometry, light = model.geometry, model.illumination
+        source: dict[str, Any] = {}
+        if isinstance(light, LEDArray):
+            slide = None if light.slide is None else (light.slide.thickness, light.slide.index)
+            source = {"positions": light.positions, "height": light.height, "rotation": light.rotation}
+            source |= {"offset": light.offset, "slide": slide}
+        elif isinstance(light, Directions):
+            source = {"height": light.height}
+        return cls(
+            na=geometry.na,
+            bright_field=geometry.bright_field,
+            wavelength=geometry.optics.wavelength,
+            objective_na=geometry.optics.na,
+            patch_center=geometry.patch_center,
+            margin=geometry.margin,
+            zernike=dict(model.pupil.zernike),
+            defocus=model.pupil.defocus,
+            gains=None if gains is None else np.asarray(gains, np.float64),
+            nominal_na=None if nominal_na is None else np.asarray(nominal_na, np.float64),
+            **source,
+        )
+
+    @property
+    def synthetic_na(self) -> float:
+        """max|na| + NA."""
+        return float(np.hypot(self.na[:, 0], self.na[:, 1]).max()) + self.objective_na
+
+    def table(self) -> str:
+        """CSV, one line an LED, which ``[illumination] kind = "file"`` reads back as directions.
+
+        The columns na_y and na_x have all their digits and are the directions *of this patch*; a configuration that
+        reads them has patch_center = [0, 0]. y_m and x_m are the LEDs in the array's own frame, before its rotation and
+        offset. bright_field is 1 or 0.
+        """
+        columns: dict[str, list[str]] = {
+            "led": [str(number) for number in range(len(self.na))],
+            "na_y": _digits(self.na[:, 0]),
+            "na_x": _digits(self.na[:, 1]),
+        }
+        if self.positions is not None:
+            columns |= {"y_m": _digits(self.positions[:, 0]), "x_m": _digits(self.positions[:, 1])}
+        columns["bright_field"] = [str(int(bright)) for bright in self.bright_field]
+        if self.gains is not None:
+            columns["gain"] = _digits(self.gains)
+        if self.nominal_na is not None:
+            nominal = self.nominal_na.T
+            columns |= {"nominal_na_y": _digits(nominal[0]), "nominal_na_x": _digits(nominal[1])}
+        lines = [",".join(columns), *(",".join(cells) for cells in zip(*columns.values(), strict=True))]
+        return "\n".join(lines) + "\n"
+
+    def numbers(self) -> dict[str, Any]:
+        """Everything but the table, for ``geometry.json``, in SI units; null is what this light has not."""
+        slide = None if self.slide is None else {"thickness_m": self.slide[0], "index": self.slide[1]}
+        return {
+            "leds": len(self.na),
+            "bright_field_leds": int(self.bright_field.sum()),
+            "wavelength_m": self.wavelength,
+            "objective_na": self.objective_na,
+            "synthetic_na": self.synthetic_na,
+            "patch_center_m": list(self.patch_center),
+            "margin_frame_pixels": self.margin,
+            "height_m": self.height,
+            "rotation_rad": self.rotation,
+            "offset_m": None if self.offset is None else list(self.offset),
+            "slide": slide,
+            "defocus_m": self.defocus,
+            "zernike_rad_rms": {str(index): value for index, value in self.zernike.items()},
+        }
+
+
+def _digits(values: FloatArray) -> list[str]:
+    """As many digits as bring back the same number."""
+    return [repr(float(value)) for value in values]
+
+
+def _check(name: str, values: NDArray[Any] | None, shape: tuple[int, ...]) -> None:
+    if values is None:
+        return
+    if np.shape(values) != shape or not np.isfinite(values).all():
+        raise InvalidInputError(
+            f"{name} must be finite and of shape {shape}, one entry for each of {shape[0]} LEDs, got shape "
+            f"{np.shape(values)}"
+        )
