@@ -14,6 +14,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import Loss, PoissonLoss, as_loss
 from fouriscope.priors import Prior, PriorLike
 from fouriscope.run import ReconstructionConfig, Result
+from fouriscope.run.aligned import aligned
 from fouriscope.run.assemble import build_prior, build_solver, build_stop
 from fouriscope.run.config import explain
 from fouriscope.run.provenance import provenance
@@ -35,7 +36,9 @@ def reconstruct(
     loss: Literal["intensity", "amplitude", "poisson"] | Loss = "intensity",
     object: Literal["phase", "complex"] = "phase",
     object_shape: tuple[int, int] | Literal["auto"] = "auto",
-    margin: int = 0,
+    margin: int | Literal["auto"] = "auto",
+    align: str | Sequence[str] = (),
+    calibrate: str | Sequence[str] = (),
     step: float | Literal["auto"] = "auto",
     acceleration: bool = True,
     steps_per_denoising: int | Literal["auto"] = 1,
@@ -74,7 +77,14 @@ def reconstruct(
         "intensity" for additive noise, "poisson" for photon noise (``PoissonLoss(background)`` to set its ε), or
         "amplitude"; docs/solver.md says which suits what.
     object, object_shape, margin, precision
-        See :class:`fouriscope.ForwardModel`.
+        See :class:`fouriscope.ForwardModel`. The automatic margin is none for periodic simulations and 8 frame
+        pixels or a few more for measured frames, whose field goes on beyond them.
+    align
+        What to find from the frames beforehand: "circles", "focus", "array", some of them or "all"; see
+        :func:`fouriscope.alignment.align`.
+    calibrate
+        What to refine beside the object: "zernike", "pixels", "gains", "leds", or some of them; see
+        :mod:`fouriscope.calibration`. What was found is in ``result.pupil`` and ``result.geometry``.
     step, acceleration, start, seed
         See :class:`fouriscope.solvers.PnP`.
     steps_per_denoising, data_steps, restart, denoiser_weight
@@ -118,6 +128,8 @@ def reconstruct(
         object=object,
         object_shape=object_shape,
         margin=margin,
+        align=align,
+        calibrate=calibrate,
         step=step,
         acceleration=acceleration,
         steps_per_denoising=steps_per_denoising,
@@ -132,6 +144,8 @@ def reconstruct(
         precision=precision,
         seed=seed,
     )
+    nominal = data.illumination.directions(data.patch_center)
+    data = aligned(data, config.alignment).acquisition
     solver = build_solver(
         data,
         config,
@@ -148,6 +162,7 @@ def reconstruct(
         config.model_dump(mode="json", exclude_none=True),
         provenance(data),
         pupil=recovered_pupil(solver),
+        nominal_na=nominal,
     )
 
 
@@ -164,7 +179,9 @@ def configure(
     loss: str | Loss = "intensity",
     object: str = "phase",
     object_shape: tuple[int, int] | str = "auto",
-    margin: int = 0,
+    margin: int | str = "auto",
+    align: str | Sequence[str] = (),
+    calibrate: str | Sequence[str] = (),
     precision: str = "single",
     **solver: Any,
 ) -> ReconstructionConfig:
@@ -172,6 +189,8 @@ def configure(
     chosen_loss = as_loss(loss)
     document: dict[str, Any] = {
         "object": {"model": object, "shape": object_shape, "margin": margin, "precision": precision},
+        "alignment": _switches(("circles", "focus", "array") if align == "all" else align),
+        "calibration": _switches(calibrate),
         "solver": {
             **solver,
             "loss": chosen_loss.name,
@@ -187,3 +206,8 @@ def configure(
         return ReconstructionConfig.model_validate(document)
     except ValidationError as error:
         raise InvalidInputError(explain(error, ReconstructionConfig, document)) from error
+
+
+def _switches(names: str | Sequence[str]) -> dict[str, bool]:
+    """The keys of a section that are to be true."""
+    return dict.fromkeys([names] if isinstance(names, str) else names, True)

@@ -156,6 +156,7 @@ def simulate(
         frames,
         pupil=model.pupil,
         patch_center=model.geometry.patch_center,
+        periodic=not model.geometry.margin,
         truth=x,
     )
 

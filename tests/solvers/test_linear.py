@@ -35,7 +35,7 @@ class Quadratic(DataFidelity):
         self.h = self.h_of_led.mean(axis=0)
 
     def _evaluate(
-        self, x: NDArray[Any], batch: Minibatch, *, with_gradient: bool
+        self, x: NDArray[Any], batch: Minibatch, *, with_gradient: bool, observer: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
         h, weights = self.h_of_led[batch.leds], self._total_weights(batch) / batch.size
         misfits = 0.5 * np.sum(h * (x - self.a) ** 2, axis=(1, 2))

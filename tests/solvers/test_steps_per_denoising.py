@@ -118,9 +118,9 @@ class Timed(DataFidelity):
 
     clock: Clock
 
-    def gradient(self, x: Any, leds: Any = None) -> Any:
+    def gradient(self, x: Any, leds: Any = None, observer: Any = None) -> Any:
         self.clock.now += self.clock.gradient
-        return super().gradient(x, leds)
+        return super().gradient(x, leds, observer)
 
 
 def timed(monkeypatch: pytest.MonkeyPatch, gradient: float, denoising: float) -> tuple[PnP, Clock]:

@@ -1,5 +1,6 @@
 """Alignment: where the LEDs are and where the focus lies, found from the frames before a reconstruction."""
 
+from fouriscope.alignment.align import Alignment, align
 from fouriscope.alignment.array import ArrayFit, refine_array
 from fouriscope.alignment.circles import ORIENTATIONS, CircleFit, Orientation, find_array
 from fouriscope.alignment.focus import FocusFit, find_focus
@@ -7,11 +8,13 @@ from fouriscope.alignment.trials import Trials
 
 __all__ = [
     "ORIENTATIONS",
+    "Alignment",
     "ArrayFit",
     "CircleFit",
     "FocusFit",
     "Orientation",
     "Trials",
+    "align",
     "find_array",
     "find_focus",
     "refine_array",

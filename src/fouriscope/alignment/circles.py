@@ -80,6 +80,8 @@ class CircleFit:
         Which of the eight flips and transposes of the described array fits best (or its twin: intensities cannot tell).
     scores
         The share of the variance in the spectra that the circles explain, for each orientation tried.
+    score_before
+        That share for the array as described.
     frames
         The bright-field frames that were looked at.
     misplaced
@@ -89,6 +91,7 @@ class CircleFit:
     illumination: LEDArray
     orientation: Orientation
     scores: dict[Orientation, float]
+    score_before: float
     frames: NDArray[np.int64]
     misplaced: tuple[int, int]
 
@@ -104,8 +107,8 @@ def find_array(
 
     For each frame the logarithm of the power spectrum, less the mean of that over all bright-field frames, is split
     into what lies inside exactly one of the two discs and what lies outside both; the better the discs are placed,
-    the more of its variance this split explains. (Where both discs overlap, a phase object shows nothing and an absorbing
-    one twice as much: that part is left out.) The sum over frames is maximised over the few parameters of a
+    the more of its variance this split explains. (Where both discs overlap, a phase object shows nothing and an
+    absorbing one twice as much: that part is left out.) The sum over frames is maximised over the few parameters of a
     rigid array, after a search over shifts on a grid, with the frames that lie on the wrong side of the pupil's edge
     counted against it.
 
@@ -147,7 +150,7 @@ def find_array(
     before = spectra.misplaced(array.directions(acquisition.patch_center))
     after = spectra.misplaced(fits[best][1].directions(acquisition.patch_center))
     scores = {orientation: score for orientation, (score, _) in fits.items()}
-    return CircleFit(fits[best][1], best, scores, spectra.leds, (before, after))
+    return CircleFit(fits[best][1], best, scores, spectra.score(array), spectra.leds, (before, after))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,9 +182,7 @@ class _Spectra:
         # The brightest are surely inside the pupil, and seen with the least noise.
         leds = np.sort(leds[np.argsort(-means[leds])[:MOST_FRAMES]])
         rows, columns = (min(size, LARGEST_WINDOW) for size in acquisition.frame_shape)
-        top, left = (
-            (size - part) // 2 for size, part in zip(acquisition.frame_shape, (rows, columns), strict=True)
-        )
+        top, left = ((size - part) // 2 for size, part in zip(acquisition.frame_shape, (rows, columns), strict=True))
         na_y = np.fft.fftfreq(rows, optics.pixel)[:, None] * optics.wavelength
         na_x = np.fft.rfftfreq(columns, optics.pixel)[None, :] * optics.wavelength
         radius = np.hypot(na_y, na_x)

@@ -13,7 +13,7 @@ from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Geometry, Illumination, Pupil
+from fouriscope.optics import Illumination, Pupil
 from fouriscope.solvers import EPRY, Iterations
 
 # Sweeps of a trial. Three bring EPRY near its end, and the comparison needs no more.
@@ -104,9 +104,7 @@ def liveliest_patch(acquisition: Acquisition, side: int) -> Acquisition:
 def _window_of_mask(acquisition: Acquisition, window: tuple[slice, slice]) -> NDArray[Any]:
     mask = acquisition.mask
     assert mask is not None
-    if isinstance(mask, np.ndarray):
-        return np.ascontiguousarray(mask[(..., *window)])
-    return np.stack([mask.frame(led)[window] for led in range(len(acquisition))])
+    return np.ascontiguousarray(mask[(..., *window)])
 
 
 def _liveliest_corner(acquisition: Acquisition, height: int, width: int) -> tuple[int, int]:

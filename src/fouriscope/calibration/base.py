@@ -27,10 +27,10 @@ class Calibrator(ABC):
     watches: ClassVar[bool] = False
     """Whether :meth:`watch` is to be called."""
 
-    def watch(self, seen: Contributions) -> None:
+    def watch(self, seen: Contributions) -> None:  # noqa: B027 - only for those that watch
         """Take note of what a group of LEDs adds to the gradient that is being computed."""
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027 - only for those that watch
         """Drop what was watched since the last revision: that gradient is not used."""
 
     @abstractmethod
@@ -60,9 +60,7 @@ class GaussNewton:
         self.weight = 0.0
         self.passes = 0.0
 
-    def step(
-        self, slope: NDArray[np.float64], curvature: NDArray[np.float64], share: float
-    ) -> NDArray[np.float64]:
+    def step(self, slope: NDArray[np.float64], curvature: NDArray[np.float64], share: float) -> NDArray[np.float64]:
         """The change of θ, none of its components larger than ``most``; ``share`` of all measurements were seen."""
         rate = self.rate / (1 + self.passes / PASSES_TO_FADE)
         self.passes += share

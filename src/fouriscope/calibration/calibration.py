@@ -61,9 +61,7 @@ class Calibration:
 
     def state_arrays(self, model: ForwardModel) -> dict[str, NDArray[Any]]:
         """Everything that is needed to go on exactly, the model as found included."""
-        own = {
-            f"{one.name}.{key}": array for one in self.calibrators for key, array in one.state_arrays().items()
-        }
+        own = {f"{one.name}.{key}": array for one in self.calibrators for key, array in one.state_arrays().items()}
         return own | {f"model.{key}": array for key, array in model_arrays(model).items()}
 
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]], fidelity: DataFidelity) -> None:

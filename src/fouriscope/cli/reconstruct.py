@@ -41,6 +41,7 @@ def run_reconstruction(
             callbacks=callbacks,
             checkpoint_seconds=checkpoint_seconds,
             on_start=None if quiet else warn,
+            tell=lambda line: console.print(escape(line)),
         ),
         console=console,
         quiet=quiet,

@@ -18,6 +18,7 @@ from fouriscope.parallel import run_sliced
 # handing work to the threads costs little, few enough that memory does not grow with the minibatch.
 GROUP = 64
 
+
 class Contributions(NamedTuple):
     """What a group of LEDs adds to a gradient, on its way there.
 

@@ -60,13 +60,20 @@ class LEDPupils:
 
     def on_frame_grid(self, box_values: NDArray[Any]) -> NDArray[Any]:
         """Values on the support box as an array on the frame's frequency grid, zero frequency at n//2."""
+        values = np.zeros(self.geometry.grid_shape, box_values.dtype)
+        values[self._places()] = box_values
+        return values
+
+    def from_frame_grid(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The part of an array on the frame's frequency grid that lies on the support box."""
+        return np.asarray(values[self._places()])
+
+    def _places(self) -> tuple[NDArray[np.intp], ...]:
         grid, box = self.geometry.grid_shape, self.geometry.support_box
-        values = np.zeros(grid, box_values.dtype)
         # A disc as wide as an even grid may reach its bin +n/2, which is its bin −n/2.
         rows = (grid[0] // 2 + box.row0 + np.arange(box.height)) % grid[0]
         columns = (grid[1] // 2 + box.col0 + np.arange(box.width)) % grid[1]
-        values[np.ix_(rows, columns)] = box_values
-        return values
+        return np.ix_(rows, columns)
 
     def _evaluate(self, leds: NDArray[np.int64]) -> NDArray[Any]:
         from fouriscope.forward._pupil_kernels import evaluate_pupils

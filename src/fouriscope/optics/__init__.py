@@ -5,6 +5,7 @@ from __future__ import annotations
 from fouriscope.optics.directions import Adjusted, Directions
 from fouriscope.optics.geometry import Geometry, SupportBox, automatic_object_shape
 from fouriscope.optics.illumination import GlassSlide, Illumination, LEDArray
+from fouriscope.optics.margin import automatic_margin
 from fouriscope.optics.objective import Optics
 from fouriscope.optics.pupil import Pupil
 from fouriscope.optics.report import OpticsReport, report_geometry
@@ -21,6 +22,7 @@ __all__ = [
     "OpticsReport",
     "Pupil",
     "SupportBox",
+    "automatic_margin",
     "automatic_object_shape",
     "noll_to_nm",
     "report_geometry",

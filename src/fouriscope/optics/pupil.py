@@ -131,7 +131,7 @@ class Pupil:
         return np.asarray((1 - row_weight) * upper + row_weight * lower, dtype=np.complex128)
 
     def table(self, optics: Optics, step: tuple[float, float]) -> ComplexArray:
-        """What is interpolated: the array with each bin outside the disc replaced by the nearest one inside, so that no zeros leak in."""
+        """What is interpolated: the array, each bin outside the disc replaced by the nearest one inside it."""
         assert self.array is not None
         key = (float(step[0]), float(step[1]), optics.cutoff)
         expected = tuple(round(1 / (s * optics.pixel)) for s in step)

@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, Frames
 from fouriscope.acquisition.led_table import read_led_table
+from fouriscope.calibration import Calibration, Calibrator, LEDGains, LEDPositions, PixelPupil, ZernikePupil
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import DataFidelity, PoissonLoss, make_sampler
+from fouriscope.fidelity import DataFidelity, PoissonLoss, Sampler, make_sampler
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Directions, Geometry, GlassSlide, Illumination, LEDArray, Optics, Pupil
+from fouriscope.optics import Directions, Geometry, GlassSlide, Illumination, LEDArray, Optics, Pupil, automatic_margin
 from fouriscope.priors import Prior, PriorLike, as_prior
 from fouriscope.run.measured import load_image, measured, open_stored, roi_displacement
 from fouriscope.run.memory import check_memory
 from fouriscope.run.sections import (
+    CalibrationSection,
     DirectionsSection,
     DiscSection,
     FileSection,
@@ -91,7 +93,7 @@ def build_geometry(config: RunConfig, folder: Path) -> Geometry:
         build_optics(config),
         illumination,
         shape,
-        margin=config.object.margin,
+        margin=chosen_margin(config, shape),
         object_shape=config.object.shape,
         patch_center=center,
     )
@@ -124,7 +126,8 @@ def build_model(acquisition: Acquisition, config: ReconstructionConfig) -> Forwa
     """The forward model of an acquisition; raises if the reconstruction would not fit into memory."""
     section = config.object
     dtype = np.dtype(np.float32 if section.precision == "single" else np.float64)
-    check_memory(acquisition, config)
+    margin = chosen_margin(config, acquisition.frame_shape, periodic=acquisition.periodic)
+    check_memory(acquisition, config, margin)
     return ForwardModel(
         acquisition.optics,
         acquisition.illumination,
@@ -132,10 +135,31 @@ def build_model(acquisition: Acquisition, config: ReconstructionConfig) -> Forwa
         pupil=acquisition.pupil,
         object=section.model,
         object_shape=section.shape,
-        margin=section.margin,
+        margin=margin,
         patch_center=acquisition.patch_center,
         dtype=dtype,
     )
+
+
+def chosen_margin(config: ReconstructionConfig, frame_shape: tuple[int, int], *, periodic: bool = False) -> int:
+    """[object] margin as a number: automatically none for periodic fields, else that of the frames."""
+    if config.object.margin != "auto":
+        return config.object.margin
+    return 0 if periodic else automatic_margin(frame_shape)
+
+
+def build_calibration(section: CalibrationSection) -> Calibration | None:
+    """What the section [calibration] refines, the coarsest first; None if that is nothing."""
+    wanted: list[Calibrator] = []
+    if section.zernike:
+        wanted.append(ZernikePupil(section.zernike_modes))
+    if section.pixels:
+        wanted.append(PixelPupil())
+    if section.gains:
+        wanted.append(LEDGains(bound=section.gains_bound))
+    if section.leds:
+        wanted.append(LEDPositions(bound=section.leds_bound))
+    return Calibration(wanted) if wanted else None
 
 
 def build_priors(
@@ -214,8 +238,27 @@ def build_solver(
         rng=np.random.default_rng((settings.seed, 1)),
     )
     common: dict[str, Any] = {"start": beginning, "seed": settings.seed, "truth": acquisition.truth}
+    solver = _build_method(config, fidelity, sampler, common, prior, prior_absorption)
+    solver.calibration = build_calibration(config.calibration)
+    return solver
+
+
+def _build_method(
+    config: ReconstructionConfig,
+    fidelity: DataFidelity,
+    sampler: Sampler,
+    common: dict[str, Any],
+    prior: Prior | None,
+    prior_absorption: Prior | None,
+) -> BuiltSolver:
+    settings = config.solver
     if settings.method == "epry":
         _refuse_prior(config, prior, prior_absorption)
+        if config.calibration.zernike or config.calibration.pixels:
+            raise InvalidInputError(
+                "EPRY recovers the pupil in its own way: set epry_pupil_step (1 is usual) instead of a calibration "
+                "of the pupil, or use another method"
+            )
         return EPRY(
             fidelity,
             sampler,
@@ -225,8 +268,8 @@ def build_solver(
             decay=settings.epry_decay,
             **common,
         )
-    priors = build_priors(config, len(model.object.channels), prior, prior_absorption)
-    common |= {"step": settings.step, "acceleration": settings.acceleration}
+    priors = build_priors(config, len(fidelity.model.object.channels), prior, prior_absorption)
+    common = common | {"step": settings.step, "acceleration": settings.acceleration}
     if settings.method == "admm":
         return ADMM(fidelity, sampler, priors, data_steps=settings.data_steps, restart=settings.restart, **common)
     if settings.method == "red":

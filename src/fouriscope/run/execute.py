@@ -13,6 +13,7 @@ from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
 from fouriscope.optics import Geometry
 from fouriscope.parallel import thread_count
 from fouriscope.priors import as_prior
+from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
@@ -56,17 +57,26 @@ def start_run(
     callbacks: Sequence[Callback] = (),
     checkpoint_seconds: float | None = None,
     on_start: Callable[[Geometry], object] | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> Result:
     """Reconstruct what ``config`` describes (its relative paths start at ``base``) into a new run folder.
 
-    ``on_start`` is called once nothing stands in the way any more, before the first iteration.
+    ``on_start`` is called once nothing stands in the way any more, before the first iteration; ``tell`` with each
+    finding of the alignment.
     """
     RunFolder(folder).check_free()
     thread_count()  # raises where the environment asks for a number of threads that is none
     acquisition = build_acquisition(config, base)
-    solver = build_solver(acquisition, config)  # before the folder exists: bad input must leave nothing behind
     build_stop(config.stop)
-    run = RunFolder.create(folder, resolved(config, base), provenance(acquisition, input_files(config, base)))
+    build_solver(acquisition, config)  # bad input is told before an alignment takes its time
+    alignment = aligned(acquisition, config.alignment, tell)
+    document = with_alignment(resolved(config, base), alignment)
+    if alignment.notes:
+        config = parse_config(document, where="the configuration after the alignment")
+        acquisition = build_acquisition(config, base)
+    solver = build_solver(acquisition, config)  # before the folder exists: bad input must leave nothing behind
+    origin = provenance(acquisition, input_files(config, base)) | {"alignment": list(alignment.notes)}
+    run = RunFolder.create(folder, document, origin)
     return _solve(run, solver, config, callbacks, checkpoint_seconds, on_start)
 
 

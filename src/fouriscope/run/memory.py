@@ -55,13 +55,13 @@ def _of_the_group(group: Path) -> int | None:
     return max(0, int(limit) - int(used)) if limit.isdecimal() else None
 
 
-def check_memory(acquisition: Acquisition, config: ReconstructionConfig) -> None:
+def check_memory(acquisition: Acquisition, config: ReconstructionConfig, margin: int) -> None:
     """Raise if the reconstruction would need more memory than there is."""
     geometry = Geometry.compile(
         acquisition.optics,
         acquisition.illumination,
         acquisition.frame_shape,
-        margin=config.object.margin,
+        margin=margin,
         object_shape=config.object.shape,
         patch_center=acquisition.patch_center,
     )

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Directions, LEDArray
+from fouriscope.optics import Adjusted, Directions, LEDArray
 
 FloatArray = NDArray[np.float64]
 
@@ -79,7 +79,8 @@ class ResultGeometry:
         >>> geometry.na.shape, int(geometry.bright_field.sum()), geometry.height
         ((81, 2), 37, 0.07)
         """
-        geometry, light = model.geometry, model.illumination
+        geometry = model.geometry
+        light = model.illumination.base if isinstance(model.illumination, Adjusted) else model.illumination
         source: dict[str, Any] = {}
         if isinstance(light, LEDArray):
             slide = None if light.slide is None else (light.slide.thickness, light.slide.index)
@@ -96,7 +97,7 @@ class ResultGeometry:
             margin=geometry.margin,
             zernike=dict(model.pupil.zernike),
             defocus=model.pupil.defocus,
-            gains=None if gains is None else np.asarray(gains, np.float64),
+            gains=model.gains if gains is None else np.asarray(gains, np.float64),
             nominal_na=None if nominal_na is None else np.asarray(nominal_na, np.float64),
             **source,
         )

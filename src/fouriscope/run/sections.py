@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from fouriscope.calibration.zernike_pupil import MODES
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Pair = tuple[float, float]
 
@@ -164,7 +166,7 @@ class ObjectSection(Section):
 
     model: Literal["phase", "complex"] = "phase"
     shape: tuple[int, int] | Literal["auto"] = "auto"
-    margin: Annotated[int, Field(ge=0)] = 0
+    margin: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"
     precision: Literal["single", "double"] = "single"
 
 
@@ -196,6 +198,42 @@ class SolverSection(Section):
     seed: Annotated[int, Field(ge=0)] = 0
 
 
+class AlignmentSection(Section):
+    """[alignment]: what is found from the frames before the reconstruction; see ``fouriscope.alignment``.
+
+    ``circles`` places the LED array by the circles in the spectra of bright-field frames and tells its orientation,
+    ``focus`` finds the defocus within ±``focus_reach`` metres, ``array`` moves the LED array as a rigid body
+    (``motions``) to where short reconstructions of a small patch explain the frames best.
+    """
+
+    circles: bool = False
+    focus: bool = False
+    focus_reach: Annotated[float, Field(gt=0, lt=0.1)] = 300e-6
+    array: bool = False
+    motions: tuple[Literal["shift", "rotation", "height", "pitch"], ...] = ("shift", "rotation", "height")
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.circles or self.focus or self.array
+
+
+class CalibrationSection(Section):
+    """[calibration]: what is refined beside the object; see ``fouriscope.calibration``.
+
+    ``zernike`` are aberrations (the Noll indices ``zernike_modes``), ``pixels`` the pupil bin by bin, ``gains`` the
+    brightness of each LED within a factor ``gains_bound``, ``leds`` the direction of each LED within ``leds_bound``
+    frequency bins.
+    """
+
+    zernike: bool = False
+    zernike_modes: tuple[Annotated[int, Field(ge=4)], ...] = MODES
+    pixels: bool = False
+    gains: bool = False
+    gains_bound: Annotated[float, Field(gt=1)] = 3.0
+    leds: bool = False
+    leds_bound: Positive = 2.0
+
+
 class StopSection(Section):
     """[stop]: whichever comes first."""
 
@@ -220,6 +258,8 @@ class ReconstructionConfig(Section):
     """How to reconstruct, whatever the data: the part that ``fs.reconstruct`` takes as arguments."""
 
     object: ObjectSection = ObjectSection()
+    alignment: AlignmentSection = AlignmentSection()
+    calibration: CalibrationSection = CalibrationSection()
     solver: SolverSection = SolverSection()
     stop: StopSection = StopSection()
     prior: dict[str, Any] = Field(default_factory=lambda: {"name": "tv"})

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.errors import DivergenceError, InvalidInputError
-from fouriscope.fidelity import DataFidelity, Sampler
+from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
 from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.solvers._epry_arrays import mean_light, spectrum_of, union_of_pupils, x_of
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
@@ -197,7 +197,19 @@ class EPRY(Solver):
         residual = relative_distance(x, self._x)
         self._spectrum, self._correction, self._x, self._brightest = spectrum, correction, x, brightest
         self._iterations += 1
+        if self.calibration is not None:
+            self._calibrate(batch)
         return StepReport(misfit, residual, object_step, 0.0, len(order))
+
+    def _calibrate(self, batch: Minibatch) -> None:
+        """Let the calibration revise the model; C stays on its bins, though their box may have become another."""
+        assert self.calibration is not None
+        on_grid = self.pupil
+        if self.calibration.revise(self.fidelity, self._x, batch):
+            support = union_of_pupils(self.fidelity.model) > 0
+            correction = self.fidelity.model.pupils.from_frame_grid(on_grid)
+            correction[support & (correction == 0)] = 1  # bins that no LED had lit
+            self._correction = np.where(support, correction, 0).astype(correction.dtype)
 
     def _sweep(
         self,
@@ -243,6 +255,9 @@ class EPRY(Solver):
     def state(self) -> SolverState:
         arrays: dict[str, NDArray[Any]] = {"spectrum": self._spectrum, "correction": self._correction}
         arrays |= {f"sampler.{name}": array for name, array in self.sampler.state_arrays().items()}
+        if self.calibration is not None:
+            found = self.calibration.state_arrays(self.fidelity.model)
+            arrays |= {f"calibration.{name}": array for name, array in found.items()}
         values = {
             "iterations": self._iterations,
             "brightest": self._brightest,
@@ -252,6 +267,11 @@ class EPRY(Solver):
 
     def load_state(self, state: SolverState) -> None:
         arrays, values = state.arrays, state.values
+        if self.calibration is not None:
+            prefix = "calibration."
+            saved = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+            self.calibration.load_state_arrays(saved, self.fidelity)
+            self._correction = np.zeros(self.fidelity.model.pupils.box_shape, self._correction.dtype)
         for name, own in (("spectrum", self._spectrum), ("correction", self._correction)):
             if name not in arrays or arrays[name].shape != own.shape or arrays[name].dtype != own.dtype:
                 found = f"{arrays[name].dtype} {arrays[name].shape}" if name in arrays else "none"

@@ -1,0 +1,56 @@
+"""The alignment that a configuration asks for, and how what it found is written back into one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.alignment import Alignment, align
+from fouriscope.optics import LEDArray
+from fouriscope.run.sections import AlignmentSection
+
+
+def aligned(
+    acquisition: Acquisition, section: AlignmentSection, tell: Callable[[str], object] | None = None
+) -> Alignment:
+    """``acquisition`` aligned as the section [alignment] says; as it is, if that asks for nothing."""
+    if not section.is_wanted:
+        return Alignment(acquisition, ())
+    return align(acquisition, **section.model_dump(), tell=tell)
+
+
+def with_alignment(document: dict[str, Any], alignment: Alignment) -> dict[str, Any]:
+    """A resolved configuration with what was found in place of what was believed, and nothing left to align.
+
+    So a run that is resumed begins where the first one did, without searching again.
+    """
+    if not alignment.notes:
+        return document
+    acquisition = alignment.acquisition
+    wanted = {key: value for key, value in document["alignment"].items() if key not in ("circles", "focus", "array")}
+    return document | {
+        "illumination": _lights(acquisition, document["illumination"]),
+        "pupil": document["pupil"] | {"defocus": acquisition.pupil.defocus},
+        "alignment": wanted | {"circles": False, "focus": False, "array": False},
+    }
+
+
+def _lights(acquisition: Acquisition, before: dict[str, Any]) -> dict[str, Any]:
+    lights = acquisition.illumination
+    if not isinstance(lights, LEDArray):
+        return before
+    if before["kind"] == "directions" or (before["kind"] == "file" and "height" not in before):
+        # Directions without a height were placed at one metre to be moved; they stay directions.
+        height = {"height": before["height"]} if "height" in before else {}
+        return {"kind": "directions", "na": lights.directions().tolist(), **height}
+    glass = lights.slide
+    slide = {} if glass is None else {"slide_thickness": glass.thickness, "slide_index": glass.index}
+    return {
+        "kind": "positions",
+        "positions": lights.positions.tolist(),
+        "height": lights.height,
+        "rotation": lights.rotation,
+        "offset": list(lights.offset),
+        **slide,
+    }
