@@ -193,10 +193,10 @@ def drawn(solver: Descent, count: int, monkeypatch: pytest.MonkeyPatch) -> list[
     seen: list[list[int]] = []
     original = solver.fidelity.gradient
 
-    def spy(x: NDArray[Any], leds: Any = None) -> Any:
+    def spy(x: NDArray[Any], leds: Any = None, observer: Any = None) -> Any:
         assert isinstance(leds, Minibatch)
         seen.append(leds.leds.tolist())
-        return original(x, leds)
+        return original(x, leds, observer)
 
     with monkeypatch.context() as patch:
         patch.setattr(solver.fidelity, "gradient", spy)
