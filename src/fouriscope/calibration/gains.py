@@ -28,6 +28,9 @@ class LEDGains(Calibrator):
     ----------
     every
         Gradients from one turn to the next; a turn costs half as much as one.
+    start
+        Passes over the measurements before the first turn. Dark frames grow slowly with the object, and a gain that
+        makes up for what is not there yet would keep it from coming.
     rate
         The part of the way, in the logarithm.
     bound
@@ -36,17 +39,19 @@ class LEDGains(Calibrator):
 
     name = "gains"
 
-    def __init__(self, *, every: int = 3, rate: float = 0.5, bound: float = 3.0) -> None:
+    def __init__(self, *, every: int = 3, start: float = 10.0, rate: float = 0.5, bound: float = 3.0) -> None:
         if every < 1 or not 0 < rate <= 1 or not bound > 1:
             raise InvalidInputError(
                 f"every must be at least 1, rate in (0, 1] and bound above 1, got {every}, {rate} and {bound}"
             )
-        self.every, self.rate, self.bound = every, rate, bound
+        self.every, self.start, self.rate, self.bound = every, start, rate, bound
         self._turns = 0
+        self._passes = 0.0
 
     def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
         self._turns += 1
-        if self._turns % self.every:
+        self._passes += batch.size / len(fidelity)
+        if self._turns % self.every or self._passes < self.start:
             return None
         model = fidelity.model
         logs = np.zeros(len(model)) if model.gains is None else np.log(model.gains)
@@ -58,10 +63,10 @@ class LEDGains(Calibrator):
         return model.revised(gains=np.exp(np.clip(logs, -limit, limit)))
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"turns": np.array(self._turns)}
+        return {"counters": np.array([self._turns, self._passes])}
 
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._turns = int(arrays["turns"])
+        self._turns, self._passes = int(arrays["counters"][0]), float(arrays["counters"][1])
 
 
 def gain_ratios(fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]) -> NDArray[np.float64]:

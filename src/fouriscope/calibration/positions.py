@@ -10,91 +10,85 @@ from numpy.typing import NDArray
 from fouriscope.calibration.base import PASSES_TO_FADE, Calibrator
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch
-from fouriscope.fidelity.pipeline import GROUP
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 from fouriscope.optics import Adjusted, Directions, Geometry, Illumination, LEDArray
 
 Pairs = NDArray[np.float64]
 
-# Half the distance, in bins, over which the misfit is differenced. The edge of the pupil is hard, so a frame's misfit
-# is a staircase in its direction; over less than a bin only a few steps of it would be seen.
-REACH = 0.75
+GROUP = 16
 
-
-def local_parabolas(fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]) -> tuple[Pairs, Pairs]:
-    """(slopes, curvatures) of each LED's own misfit along (y, x) of its direction, in units of bins.
-
-    Five evaluations: where the LED is believed to be, and ``REACH`` bins to each side.
-    """
-    model = fidelity.model
-    bin_na = _bin_na(model.geometry)
-    directions = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))
-    probes = [
-        model.revised(illumination=_adjusted(model.illumination, np.tile(REACH * bin_na * direction, (len(model), 1))))
-        for direction in directions
-    ]
-    misfits = np.empty((len(probes), len(leds)))
-    try:
-        # A few LEDs at a time, so that their frames are read once.
-        for first in range(0, len(leds), GROUP):
-            group = slice(first, first + GROUP)
-            for k, probe in enumerate(probes):
-                fidelity.use(probe)
-                misfits[k, group] = fidelity.misfits(x, leds[group])
-    finally:
-        fidelity.use(model)
-    here, *sides = misfits
-    slopes = np.stack([(sides[0] - sides[1]), (sides[2] - sides[3])], axis=1) / (2 * REACH)
-    curvatures = np.stack([sides[0] - 2 * here + sides[1], sides[2] - 2 * here + sides[3]], axis=1) / REACH**2
-    return slopes, curvatures
+# Distance, in bins, over which a frame's change with its direction is differenced. The edge of the pupil is hard, so
+# over much less than a bin only a few of its steps would be seen.
+REACH = 0.5
+# A frame must hold this many times the energy of its noise: of fainter ones the object explains the noise as well, and
+# LEDs would follow it.
+LEAST_SIGNAL = 25.0
+# In one turn an LED moves by no more than this, in bins.
+LONGEST = 0.25
 
 
 class LEDPositions(Calibrator):
-    """The direction of each LED on its own, within ``bound`` bins of where it was.
+    """The direction of each LED on its own, within ``bound`` frequency bins of where it was.
 
-    Each turn moves the LEDs of the minibatch towards the bottom of the parabola through their own misfits. Gauge: the
-    mean of the moves is taken off, because a common shift is the same as a wedge in the sample.
+    Every few gradients, for each LED of the minibatch, the amplitude a of its frame is predicted from the object as it
+    is, and as it would be half a bin to each side. With J = Δa/Δδ and the residual √y − a one Gauss–Newton step is
+
+        δ ← δ + (2 JᵀJ + T/s²)⁻¹ (2 Jᵀ(√y − a) − T/s² δ).
+
+    T/s² stands for the belief that LEDs are within s bins (``spread``) of where they should be, against noise of the
+    temperature T = 2 ‖√y − a‖²/pixels. (To compare misfits beside the place of an LED would not do: the
+    object has adapted itself to that place, and the edge of the pupil gives the misfit a lopsided cusp wherever it is.)
+
+    Gauge: the mean of the moves is taken off, because a common shift is the same as a wedge in the sample. LEDs whose
+    direct light would enter or leave the pupil on the way stay, and so do those of frames fainter than 25 times
+    the noise T.
 
     Parameters
     ----------
     every
-        Gradients from one turn to the next.
-    rate
-        The part of the way to the bottom of the parabola that is gone. It fades as that of the other calibrations.
+        Gradients from one turn to the next; a turn costs two or three of them.
+    start
+        Passes over the measurements before the first turn: the object must mean something.
+    spread
+        s, in bins.
     bound
-        In bins: LEDs are where they should be, or nearly.
+        In bins: farther no LED goes.
     """
 
     name = "leds"
 
-    def __init__(self, *, every: int = 5, rate: float = 0.5, bound: float = 2.0) -> None:
-        if not (0 < rate <= 1 and bound > 0):
-            raise InvalidInputError(f"rate must lie in (0, 1] and bound be positive, got {rate} and {bound}")
-        self.every, self.rate, self.bound = _checked_every(every), rate, bound
+    def __init__(self, *, every: int = 3, start: float = 3.0, spread: float = 0.5, bound: float = 2.0) -> None:
+        if every < 1 or not (start >= 0 and spread > 0 and bound > 0):
+            raise InvalidInputError(
+                f"every must be at least 1, start not negative, spread and bound positive, got {every}, {start}, "
+                f"{spread} and {bound}"
+            )
+        self.every, self.start, self.spread, self.bound = every, start, spread, bound
         self._turns = 0
         self._passes = 0.0
 
     def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
         self._turns += 1
         self._passes += batch.size / len(fidelity)
-        if self._turns % self.every:
+        if self._turns % self.every or self._passes < self.start:
             return None
         model = fidelity.model
+        leds = batch.leds[~_at_the_edge(model.geometry)[batch.leds] & (fidelity.weights[batch.leds] > 0)]
+        if not len(leds):
+            return None
         base, shifts = _parts(model.illumination)
         bin_na = _bin_na(model.geometry)
         bins = np.zeros((len(model), 2)) if shifts is None else shifts / bin_na
-        slopes, curvatures = local_parabolas(fidelity, x, batch.leds)
-        # A parabola that is flat, or upside down, says nothing: the typical one of its kind stands in for it.
-        bright = model.geometry.bright_field[batch.leds]
-        for kind in (bright, ~bright):
-            if kind.any():
-                typical = np.median(np.maximum(curvatures[kind], 0.0))
-                curvatures[kind] = np.maximum(curvatures[kind], max(typical, np.finfo(np.float64).tiny))
-        rate = self.rate / (1 + self._passes / PASSES_TO_FADE)
-        steps = np.clip(-rate * slopes / curvatures, -0.5, 0.5)
+        pull, curvature, temperature, light = _normal_equations(fidelity, x, leds)
+        clear = light > LEAST_SIGNAL * temperature
+        leds, pull, curvature, temperature = leds[clear], pull[clear], curvature[clear], temperature[clear]
+        belief = temperature / self.spread**2
+        matrix = curvature + belief[:, None, None] * np.eye(2)
+        steps = np.linalg.solve(matrix, (pull - belief[:, None] * bins[leds])[..., None])[..., 0]
         moved = bins.copy()
-        moved[batch.leds] += steps
+        fading = 1 + (self._passes - self.start) / PASSES_TO_FADE
+        moved[leds] += np.clip(steps / fading, -LONGEST, LONGEST)
         moved = np.clip(moved - moved.mean(axis=0), -self.bound, self.bound)
         return model.revised(illumination=Adjusted(base, moved * bin_na))
 
@@ -103,6 +97,36 @@ class LEDPositions(Calibrator):
 
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         self._turns, self._passes = int(arrays["counters"][0]), float(arrays["counters"][1])
+
+
+def _normal_equations(
+    fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]
+) -> tuple[Pairs, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """(2 Jᵀ(√y − a), 2 JᵀJ, T, mean of y) of each LED."""
+    model = fidelity.model
+    base, shifts = _parts(model.illumination)
+    step = REACH * _bin_na(model.geometry)
+    known = np.zeros((len(model), 2)) if shifts is None else shifts
+    probes = [
+        model.revised(illumination=Adjusted(base, known + step * side)) for side in ((1, 0), (-1, 0), (0, 1), (0, -1))
+    ]
+    pull, curvature = np.empty((len(leds), 2)), np.empty((len(leds), 2, 2))
+    temperature, light = np.empty(len(leds)), np.empty(len(leds))
+    # A few LEDs at a time, because frames may be large.
+    for first in range(0, len(leds), GROUP):
+        group = slice(first, first + GROUP)
+        (frames, frame_index), (masks, mask_index) = fidelity.frames_of(leds[group]), fidelity.masks_of(leds[group])
+        mask = masks[mask_index]
+        measured = np.sqrt(np.maximum(frames[frame_index], 0)) * mask
+        residual = measured - np.sqrt(model.intensity(x, leds[group])) * mask
+        sides = [np.sqrt(probe.intensity(x, leds[group])) * mask for probe in probes]
+        changes = np.stack([sides[0] - sides[1], sides[2] - sides[3]], axis=1) / (2 * REACH)
+        pull[group] = 2 * np.einsum("bkrc,brc->bk", changes, residual)
+        curvature[group] = 2 * np.einsum("bkrc,blrc->bkl", changes, changes)
+        pixels = np.maximum(mask.sum(axis=(1, 2)), 1)
+        temperature[group] = 2 * np.einsum("brc,brc->b", residual, residual) / pixels
+        light[group] = np.einsum("brc,brc->b", measured, measured) / pixels
+    return pull, curvature, temperature, light
 
 
 def as_array(illumination: Illumination) -> tuple[LEDArray, Pairs | None]:
@@ -120,17 +144,12 @@ def _parts(illumination: Illumination) -> tuple[Illumination, Pairs | None]:
     return (illumination.base, illumination.shifts) if isinstance(illumination, Adjusted) else (illumination, None)
 
 
-def _adjusted(illumination: Illumination, moved: Pairs) -> Adjusted:
-    base, shifts = _parts(illumination)
-    return Adjusted(base, moved if shifts is None else shifts + moved)
-
-
 def _bin_na(geometry: Geometry) -> NDArray[np.float64]:
     """NA of one bin of frequency along (y, x)."""
     return np.asarray(geometry.frequency_step) * geometry.optics.wavelength
 
 
-def _checked_every(every: int) -> int:
-    if every < 1:
-        raise InvalidInputError(f"every counts gradients, a whole number of at least 1, got {every}")
-    return every
+def _at_the_edge(geometry: Geometry) -> NDArray[np.bool_]:
+    """LEDs whose direct light enters or leaves the pupil within the reach of a probe."""
+    reach = (REACH + LONGEST) * float(_bin_na(geometry).max())
+    return np.asarray(np.abs(geometry.illumination_na - geometry.optics.na) <= reach)
