@@ -64,7 +64,7 @@ def plain_sweep(
         psi[target] = Q * S[source]
         u = np.fft.ifft2(psi) * scale
         seen = np.zeros(grid, bool)
-        seen[window] = fidelity.masks[led if len(fidelity.masks) > 1 else 0] > 0
+        seen[window] = fidelity.mask_of(led)
         y = np.zeros(grid)
         y[window] = fidelity.frames.frame(led)
         u_new = np.where(seen, np.sqrt(np.maximum(np.where(seen, y, 0), 0)) * np.exp(1j * np.angle(u)), u)

@@ -1,0 +1,140 @@
+"""Which frames are worth their memory: a cache with a plan of what is wanted next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import InvalidInputError
+
+# Places in the plan count from 0. NOW comes before them all; a frame that the plan does not name is wanted after them
+# all, the one that was used last the soonest (iterations like to come back to the frames they just saw).
+NOW = -1
+UNKNOWN = 2**62
+
+
+class FrameCache:
+    """Frames that fit into a budget, and the order in which they are wanted.
+
+    When room is needed, the frame that is wanted *latest* goes, and never for one that is wanted later still. Where the
+    whole future is known, no rule reads fewer frames (Belady, 1966): of a stack that is gone through again and again,
+    a cache of a third keeps a third, where the rule "least recently used" would keep nothing.
+
+    Not safe from several threads; :class:`fouriscope.acquisition.streaming.StreamedFrames` holds a lock around it.
+
+    Attributes
+    ----------
+    memory
+        The budget in bytes.
+    used, peak
+        Bytes of the frames that are kept and of those that are being read, now and at most so far.
+    """
+
+    def __init__(self, count: int, memory: int) -> None:
+        self.memory, self.used, self.peak = memory, 0, 0
+        self._images: dict[int, NDArray[Any]] = {}
+        self._held = np.zeros(count, bool)
+        self._last_use = np.zeros(count, np.int64)
+        self._wanted = np.full(count, UNKNOWN, np.int64)
+        self._clock, self._latest = 0, -1
+        self._plan: list[int] = []
+        self._places: dict[int, list[int]] = {}
+        self._next = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every frame is here, so that nothing is left to plan."""
+        return len(self._images) == len(self._held)
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._images
+
+    def plan(self, indices: Sequence[int]) -> None:
+        """From now on frames are wanted in this order; whatever was planned before is forgotten."""
+        wrong = [index for index in indices if not 0 <= index < len(self._held)]
+        if wrong:
+            raise InvalidInputError(f"there are frames 0 to {len(self._held) - 1} to read ahead, got {wrong[0]}")
+        self._plan, self._next, self._latest = list(indices), 0, -1
+        self._places = {}
+        for place in reversed(range(len(self._plan))):  # the soonest at the end, where it is popped
+            self._places.setdefault(self._plan[place], []).append(place)
+        self._wanted[:] = UNKNOWN - self._last_use
+        for index, places in self._places.items():
+            self._wanted[index] = places[-1]
+
+    def want_now(self, index: int) -> None:
+        """Somebody waits for this frame: nothing comes before it."""
+        self._wanted[index] = NOW
+
+    def take(self, index: int) -> NDArray[Any] | None:
+        """The frame if it is here. It counts as used, and is then wanted at its next place in the plan."""
+        image = self._images.get(index)
+        if image is not None:
+            self.mark_used(index)
+        return image
+
+    def mark_used(self, index: int) -> None:
+        """Strike the frame's next place off the plan."""
+        self._clock += 1
+        self._last_use[index] = self._clock
+        places = self._places.get(index, [])
+        # A mask of saturated pixels looks at the frame that was read just before it: that is one use, not two.
+        if places and index != self._latest:
+            places.pop()
+        self._latest = index
+        self._wanted[index] = places[-1] if places else UNKNOWN - self._clock
+
+    def upcoming(self, busy: set[int]) -> tuple[int, int] | None:
+        """(frame, place) that the plan wants next and that is neither here nor in ``busy``."""
+        first = True
+        for place in range(self._next, len(self._plan)):
+            index = self._plan[place]
+            places = self._places[index]
+            done = index in self._images or not places or places[-1] > place
+            if not done and index not in busy:
+                return index, place
+            first = first and done
+            if first:
+                self._next = place + 1  # never looked at again
+        return None
+
+    def make_room(self, size: int, place: int) -> bool:
+        """Drop frames wanted later than ``place`` until ``size`` bytes fit; False if too few of them are."""
+        while self.used + size > self.memory:
+            victim = int(np.argmax(np.where(self._held, self._wanted, NOW)))
+            if not self._held[victim] or self._wanted[victim] <= place:
+                return False
+            self.reserve(-self._images.pop(victim).nbytes)
+            self._held[victim] = False
+            if self._wanted[victim] < len(self._plan):
+                self._next = min(self._next, int(self._wanted[victim]))
+        return True
+
+    def reserve(self, size: int) -> None:
+        """Count memory that is about to be filled; give it back with a negative number."""
+        self.used += size
+        self.peak = max(self.peak, self.used)
+
+    def put(self, index: int, image: NDArray[Any]) -> None:
+        """Keep a frame, unless there is no room and all others are wanted sooner."""
+        if index in self._images or not self.make_room(image.nbytes, int(self._wanted[index])):
+            return
+        # A part of a larger array would keep all of that alive.
+        kept = image.view() if image.base is None else image.copy(order="K")
+        kept.flags.writeable = False  # whoever writes into a frame would change it for all who come after
+        self._images[index], self._held[index] = kept, True
+        self.reserve(kept.nbytes)
+
+    def by_want(self, indices: Sequence[int]) -> list[int]:
+        """The frames in the order in which they are wanted."""
+        return sorted(indices, key=lambda index: int(self._wanted[index]))
+
+    def clear(self) -> None:
+        """Forget every frame and the plan."""
+        self.reserve(-sum(image.nbytes for image in self._images.values()))
+        self._images.clear()
+        self._held[:] = False
+        self.plan([])

@@ -1,0 +1,285 @@
+"""Frames from disk within a budget of memory: read ahead in the background, kept while they are wanted."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition.byte_sizes import format_bytes, parse_bytes
+from fouriscope.acquisition.frame_cache import NOW, FrameCache
+from fouriscope.acquisition.frames import Frames
+from fouriscope.acquisition.stored import StoredFrames
+from fouriscope.errors import InvalidInputError
+
+# Of a run of frames that are compressed together, no more is read at once than this part of the budget.
+BLOCK_SHARE = 4
+
+
+class StreamedFrames:
+    """Frames of which a bounded part is in memory.
+
+    A frame that was read is kept as it was stored (a uint16 costs two bytes, whatever becomes of it later), as long as
+    it fits into the budget; :class:`~fouriscope.acquisition.frame_cache.FrameCache` says which ones stay. Who knows what
+    he will ask for next tells :meth:`prefetch`, and one background thread reads it meanwhile. Frames that are
+    compressed together (HDF5 and Zarr chunks) are read together. Values are those of ``frames``, bit for bit.
+
+    Safe from several threads. The background thread ends with :meth:`close`, when the object is no longer used, and
+    when Python ends.
+
+    Parameters
+    ----------
+    frames
+        What to read from, itself safe from several threads.
+    memory
+        The budget: bytes, or text such as "64MB". It holds frames that are kept and frames being read. The frames in
+        the hands of the caller come on top.
+
+    Attributes
+    ----------
+    reads, hits
+        Frames read from ``frames`` so far, and calls of ``frame`` that found theirs in memory or on its way.
+
+    Examples
+    --------
+    >>> from fouriscope.acquisition.frames import ArrayFrames
+    >>> stack = np.arange(5 * 4 * 4, dtype=np.uint16).reshape(5, 4, 4)
+    >>> with StreamedFrames(ArrayFrames(stack), memory=96) as frames:  # three frames of 32 bytes
+    ...     frames.prefetch([4, 2, 0])
+    ...     [int(frames.frame(i)[0, 0]) for i in (4, 2, 0, 2)], frames.reads
+    ([64, 32, 0, 32], 3)
+    """
+
+    def __init__(self, frames: Frames, memory: int | str) -> None:
+        self.frames = frames
+        self.shape: tuple[int, int, int] = tuple(frames.shape)
+        stored = getattr(frames, "dtype", None)
+        self.dtype: np.dtype[Any] = np.dtype(stored if stored is not None else frames.frame(0).dtype)
+        self.memory = parse_bytes(memory)
+        frame_bytes = self.shape[1] * self.shape[2] * self.dtype.itemsize
+        if self.memory < frame_bytes:
+            raise InvalidInputError(
+                f"a memory of {format_bytes(self.memory)} cannot hold one frame of {self.shape[1]} × {self.shape[2]} "
+                f"{self.dtype}: give at least {format_bytes(frame_bytes)}, better twice a minibatch"
+            )
+        self._reader = _Reader(frames, self.shape[0], frame_bytes, self.memory)
+        # The thread knows the reader, not this object, so this object can go; then the thread goes too.
+        weakref.finalize(self, self._reader.stop)
+
+    @property
+    def reads(self) -> int:
+        return self._reader.reads
+
+    @property
+    def hits(self) -> int:
+        return self._reader.hits
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that were held at any time; never more than ``memory``."""
+        return self._reader.cache.peak
+
+    @property
+    def wants_hints(self) -> bool:
+        """False once every frame is in memory: then there is nothing to read ahead."""
+        return not self._reader.cache.complete
+
+    def frame(self, index: int) -> NDArray[Any]:
+        """Frame ``index``: from memory, from the read that is under way, or read now. Not to be written into."""
+        if not 0 <= index < self.shape[0]:
+            raise InvalidInputError(f"there are frames 0 to {self.shape[0] - 1}, got {index}")
+        return self._reader.frame(index)
+
+    def prefetch(self, indices: Sequence[int] | NDArray[np.integer[Any]]) -> None:
+        """Frames will be asked for in this order: read ahead as far as there is room. Replaces the order given before.
+
+        A hint that turns out wrong costs time, never a wrong frame. An error is raised by the ``frame(i)`` it belongs
+        to.
+        """
+        self._reader.prefetch([int(index) for index in indices])
+
+    def close(self) -> None:
+        """End the background thread and free the memory. Frames can still be read."""
+        self._reader.stop(wait=True)
+
+    def __enter__(self) -> StreamedFrames:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def stream_below(frames: object) -> StreamedFrames | None:
+    """The stream that corrections and the like (whatever holds its source in ``frames``) read from, if there is one."""
+    while frames is not None and not isinstance(frames, StreamedFrames):
+        frames = getattr(frames, "frames", None)
+    return frames
+
+
+class _Reader:
+    """What the caller's threads and the background thread share: the cache, and who reads what."""
+
+    def __init__(self, frames: Frames, count: int, frame_bytes: int, memory: int) -> None:
+        self.frames, self.frame_bytes = frames, frame_bytes
+        self.cache = FrameCache(count, memory)
+        self.reads = self.hits = 0
+        self._at_once = max(1, memory // BLOCK_SHARE // frame_bytes)
+        self.renew()
+        _readers.add(self)
+
+    def renew(self) -> None:
+        """Nobody is reading: at the start, and in a forked child, where the threads of the parent are not."""
+        self._changed = threading.Condition()
+        self._busy: set[int] = set()
+        self._errors: dict[int, Exception] = {}
+        self._waiting, self._starved, self._stopped = 0, False, False
+        self._thread: threading.Thread | None = None
+        self.cache.clear()
+        self.cache.used = 0
+
+    def frame(self, index: int) -> NDArray[Any]:
+        with self._changed:
+            while True:
+                image = self.cache.take(index)
+                if image is not None:
+                    self.hits += 1
+                    if self._starved:
+                        self._changed.notify_all()  # this frame may make room for another now
+                    return image
+                if index in self._errors:
+                    raise self._errors.pop(index)
+                block = self._block_of(index)
+                self.cache.want_now(index)
+                if index not in self._busy and (self._has_room(block, NOW) or not self._busy):
+                    break
+                self._waiting += 1
+                try:
+                    self._changed.wait()
+                finally:
+                    self._waiting -= 1
+            self._begin(block)
+        image = self._finish(block)[index]
+        with self._changed:
+            kept = self.cache.take(index)
+            if kept is None:
+                self.cache.mark_used(index)
+        # What was not kept is handed over alone, without the block it was read with.
+        return kept if kept is not None else image.copy(order="K")
+
+    def prefetch(self, indices: list[int]) -> None:
+        with self._changed:
+            self.cache.plan(indices)
+            self._errors.clear()
+            self._stopped = False
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._read_ahead, name="fouriscope-frames", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def stop(self, *, wait: bool = False) -> None:
+        """End the thread after the frame it is reading. ``wait`` for that, and free the memory; never while garbage is
+        collected, which may happen in the middle of a library that the thread needs."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+            thread = self._thread
+        if wait:
+            if thread is not None:
+                thread.join()
+            with self._changed:
+                self.cache.clear()
+
+    def _read_ahead(self) -> None:
+        """The background thread."""
+        while True:
+            with self._changed:
+                while not self._stopped and (block := self._next_block()) is None:
+                    self._changed.wait()
+                if self._stopped:
+                    return
+                assert block is not None
+                self._begin(block)
+            try:
+                self._finish(block)
+            except Exception as error:  # noqa: BLE001  (whatever it is, it belongs to whoever asks for the frame)
+                with self._changed:
+                    self._errors |= dict.fromkeys(block, error)
+                    self._changed.notify_all()
+
+    def _next_block(self) -> range | None:
+        self._starved = False
+        # Who waits for a frame reads it himself if there is room: do not take that away.
+        upcoming = None if self._waiting else self.cache.upcoming(self._busy | self._errors.keys())
+        if upcoming is None:
+            return None
+        index, place = upcoming
+        block = self._block_of(index)
+        if self._has_room(block, place):
+            return block
+        self._starved = True
+        return None
+
+    def _has_room(self, block: range, place: int) -> bool:
+        return self.cache.make_room(len(block) * self.frame_bytes, place)
+
+    def _block_of(self, index: int) -> range:
+        """The frames to read together with ``index``: those that are decompressed with it, as far as memory allows."""
+        together = self.frames.together(index) if isinstance(self.frames, StoredFrames) else range(index, index + 1)
+        start = together.start + (index - together.start) // self._at_once * self._at_once
+        return range(start, min(start + self._at_once, together.stop))
+
+    def _begin(self, block: range) -> None:
+        self._busy.update(block)
+        self.cache.reserve(len(block) * self.frame_bytes)
+
+    def _finish(self, block: range) -> dict[int, NDArray[Any]]:
+        """Read outside the lock, then keep what is worth it."""
+        size = len(block) * self.frame_bytes
+        try:
+            if len(block) > 1:
+                assert isinstance(self.frames, StoredFrames)
+                images = dict(zip(block, self.frames.read_together(block), strict=True))
+            else:
+                images = {block.start: self.frames.frame(block.start)}
+        except BaseException:
+            with self._changed:
+                self._end(block, size)
+            raise
+        with self._changed:
+            self.reads += len(block)
+            if len(block) == 1:  # what was reserved is the frame itself; of a block, frames are copied
+                self.cache.reserve(-size)
+            for index in [] if self._stopped else self.cache.by_want(block):
+                self.cache.put(index, images[index])
+            self._end(block, size if len(block) > 1 else 0)
+        return images
+
+    def _end(self, block: range, reserved: int) -> None:
+        self.cache.reserve(-reserved)
+        self._busy.difference_update(block)
+        self._changed.notify_all()
+
+
+_readers: weakref.WeakSet[_Reader] = weakref.WeakSet()
+
+
+def _stop_all() -> None:
+    """A thread in the middle of a file must not meet the end of the interpreter."""
+    for reader in list(_readers):
+        reader.stop(wait=True)
+
+
+def _renew_all() -> None:
+    for reader in list(_readers):
+        reader.renew()
+
+
+atexit.register(_stop_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)
