@@ -16,7 +16,7 @@ from fouriscope.priors import Prior, PriorLike
 from fouriscope.run import ReconstructionConfig, Result
 from fouriscope.run.assemble import build_prior, build_solver, build_stop
 from fouriscope.run.config import explain
-from fouriscope.run.provenance import provenance
+from fouriscope.run.provenance import FrameDigest, provenance
 from fouriscope.solvers import Callback
 
 
@@ -131,12 +131,14 @@ def reconstruct(
         precision=precision,
         seed=seed,
     )
+    digest = FrameDigest(data.frames.shape)
     solver = build_solver(
         data,
         config,
         prior=chosen,
         prior_absorption=chosen_absorption,
         start=start if isinstance(start, np.ndarray) else None,
+        watch=digest.add,
     )
     history = solver.solve(build_stop(config.stop), callbacks)
     return Result.of(
@@ -145,7 +147,7 @@ def reconstruct(
         history,
         solver.stop_reason or "",
         config.model_dump(mode="json", exclude_none=True),
-        provenance(data),
+        provenance(data, digest=digest),
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition.frames import ArrayFrames, Frames
 from fouriscope.acquisition.masks import mask_of
-from fouriscope.acquisition.streaming import stream_below
+from fouriscope.acquisition.streaming import read_through
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics, Pupil
 
@@ -89,14 +89,8 @@ class Acquisition:
         counted, anything = 0, False
         own = self.mask if self.mask is not None and len(self.mask.shape) == 3 else None
         shared = np.asarray(self.mask) != 0 if self.mask is not None and own is None else None
-        stream = stream_below(self.frames)
-        if stream is not None:
-            stream.prefetch(range(len(self)))
-        for index in range(len(self)):
-            left_out = self.weights is not None and self.weights[index] == 0
-            if left_out and watch is None:
-                continue
-            image = self.frames.frame(index)
+        for index, frame in enumerate(read_through(self.frames)):
+            image, left_out = frame, self.weights is not None and self.weights[index] == 0
             mask = None if own is None else mask_of(own, index)
             if watch is not None:
                 watch(image, mask)

@@ -23,7 +23,7 @@ def parse_bytes(size: int | str) -> int:
     number = float(found[1]) * units.get(found[2].upper(), 0) if found else 0.0
     if not 1 <= number < 2**63:
         raise InvalidInputError(
-            f"an amount of memory is a number of bytes with or without a unit, such as 64MB, 512MiB or 2GB, got {size!r}"
+            f"an amount of memory is a number of bytes, or one with a unit such as 64MB, 512MiB or 2GB, got {size!r}"
         )
     return int(number)
 

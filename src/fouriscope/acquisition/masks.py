@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition.frames import Frames
+from fouriscope.acquisition.streaming import announce_all
 from fouriscope.errors import InvalidInputError
 
 BoolArray = NDArray[np.bool_]
@@ -73,7 +74,7 @@ def mask_of(masks: Frames | NDArray[Any], index: int) -> BoolArray:
     ([[True, False]], [[True, False]])
     """
     if len(masks.shape) == 2:
-        return np.asarray(masks) != 0
+        return np.asarray(np.asarray(masks) != 0)
     mask = masks[index] if isinstance(masks, np.ndarray) else masks.frame(index)
     return np.asarray(mask != 0)
 
@@ -86,6 +87,7 @@ def simplest(masks: FrameMasks) -> FrameMasks | BoolArray | None:
     if masks.saturation is None:
         return masks.good
     first = masks.frame(0)
+    announce_all(masks.frames)
     for index in range(1, masks.shape[0]):
         if not np.array_equal(masks.frame(index), first):
             return masks

@@ -6,7 +6,7 @@ import atexit
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ class StreamedFrames:
     """Frames of which a bounded part is in memory.
 
     A frame that was read is kept as it was stored (a uint16 costs two bytes, whatever becomes of it later), as long as
-    it fits into the budget; :class:`~fouriscope.acquisition.frame_cache.FrameCache` says which ones stay. Who knows what
-    he will ask for next tells :meth:`prefetch`, and one background thread reads it meanwhile. Frames that are
+    it fits into the budget; :class:`~fouriscope.acquisition.frame_cache.FrameCache` says which ones stay. Who knows
+    what will be asked for next tells :meth:`prefetch`, and one background thread reads it meanwhile. Frames that are
     compressed together (HDF5 and Zarr chunks) are read together. Values are those of ``frames``, bit for bit.
 
     Safe from several threads. The background thread ends with :meth:`close`, when the object is no longer used, and
@@ -58,7 +58,7 @@ class StreamedFrames:
 
     def __init__(self, frames: Frames, memory: int | str) -> None:
         self.frames = frames
-        self.shape: tuple[int, int, int] = tuple(frames.shape)
+        self.shape: tuple[int, int, int] = frames.shape
         stored = getattr(frames, "dtype", None)
         self.dtype: np.dtype[Any] = np.dtype(stored if stored is not None else frames.frame(0).dtype)
         self.memory = parse_bytes(memory)
@@ -84,6 +84,12 @@ class StreamedFrames:
     def peak(self) -> int:
         """The most bytes that were held at any time; never more than ``memory``."""
         return self._reader.cache.peak
+
+    @property
+    def to_come(self) -> int:
+        """Bytes that it may still take: the budget or, if that is less, the stack, without what is already held."""
+        whole = self.shape[0] * self._reader.frame_bytes
+        return max(0, min(self.memory, whole) - self._reader.cache.used)
 
     @property
     def wants_hints(self) -> bool:
@@ -120,6 +126,20 @@ def stream_below(frames: object) -> StreamedFrames | None:
     while frames is not None and not isinstance(frames, StreamedFrames):
         frames = getattr(frames, "frames", None)
     return frames
+
+
+def announce_all(frames: Frames) -> None:
+    """Every frame will be asked for, in order: where frames are streamed, they are read ahead."""
+    stream = stream_below(frames)
+    if stream is not None and stream.wants_hints:
+        stream.prefetch(range(frames.shape[0]))
+
+
+def read_through(frames: Frames) -> Iterator[NDArray[Any]]:
+    """Every frame once, in order, and announced."""
+    announce_all(frames)
+    for index in range(frames.shape[0]):
+        yield frames.frame(index)
 
 
 class _Reader:

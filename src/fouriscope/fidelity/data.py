@@ -49,8 +49,8 @@ class DataFidelity:
     weights
         w_j ≥ 0, one a frame. A frame of weight 0 is left out, whatever it holds, and J does not count it.
     mask
-        (rows, columns) or (frames, rows, columns); True or 1 where a pixel counts. What is masked may hold NaN. Masks of
-        single frames may be given on demand, as anything with ``shape`` and ``frame(i)``.
+        (rows, columns) or (frames, rows, columns); True or 1 where a pixel counts. What is masked may hold NaN.
+        Masks of single frames may be given on demand, as anything with ``shape`` and ``frame(i)``.
 
     Examples
     --------

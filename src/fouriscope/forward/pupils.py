@@ -8,9 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.optics import Geometry, Pupil
+from fouriscope.optics.pupil import disc
+from fouriscope.parallel import run_sliced
 
-# Above this, pupils are computed for each group of LEDs when they are needed instead of being kept.
+# Above this, pupils are computed for each group of LEDs when they are needed instead of being kept. A clear pupil is a
+# disc, computed in a twentieth of the time that its LED takes; the phase of an aberrated one would take longer than all
+# the rest.
 KEEP_AT_MOST_BYTES = 256 * 2**20
+KEEP_CLEAR_AT_MOST_BYTES = 32 * 2**20
+
+
+def kept_bytes(geometry: Geometry, pupil: Pupil, dtype: np.dtype[Any]) -> int:
+    """Bytes of the pupils that a model keeps: all of them, or none."""
+    box = geometry.support_box
+    size = len(geometry.na) * box.height * box.width * dtype.itemsize
+    return size if size <= (KEEP_CLEAR_AT_MOST_BYTES if pupil.is_clear else KEEP_AT_MOST_BYTES) else 0
 
 
 class LEDPupils:
@@ -26,10 +38,9 @@ class LEDPupils:
         self.dtype = dtype
         box = geometry.support_box
         self.box_shape = (box.height, box.width)
-        count = len(geometry.na)
         self._stack: NDArray[Any] | None = None
-        if count * box.height * box.width * dtype.itemsize <= KEEP_AT_MOST_BYTES:
-            self._stack = self._evaluate(np.arange(count))
+        if kept_bytes(geometry, pupil, dtype):
+            self._stack = self._evaluate(np.arange(len(geometry.na)))
 
     @property
     def nbytes(self) -> int:
@@ -48,12 +59,16 @@ class LEDPupils:
         rows = np.arange(box.row0, box.row0 + box.height)
         columns = np.arange(box.col0, box.col0 + box.width)
         stack = np.empty((len(leds), box.height, box.width), self.dtype)
-        for b, led in enumerate(leds):
-            fraction_y, fraction_x = self.geometry.fractions[led]
-            stack[b] = self.pupil.evaluate(
-                ((rows - fraction_y) * step_y)[:, None],
-                ((columns - fraction_x) * step_x)[None, :],
-                self.geometry.optics,
-                frequency_step=(step_y, step_x),
-            )
+        optics = self.geometry.optics
+
+        def fill(start: int, stop: int) -> None:
+            for b in range(start, stop):
+                fraction_y, fraction_x = self.geometry.fractions[leds[b]]
+                fy, fx = ((rows - fraction_y) * step_y)[:, None], ((columns - fraction_x) * step_x)[None, :]
+                if self.pupil.is_clear:
+                    stack[b] = disc(fy, fx, optics)
+                else:
+                    stack[b] = self.pupil.evaluate(fy, fx, optics, frequency_step=(step_y, step_x))
+
+        run_sliced(fill, len(leds))
         return stack

@@ -16,6 +16,7 @@ ComplexArray = NDArray[np.complex128]
 
 # f = m·du divided by du again need not give m to the last bit; nearer than this to a bin means on the bin.
 _ON_A_BIN = 1e-9
+_EDGE_IN_DOUBT = 1e-7  # well above the tolerance of Optics.passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ class Pupil:
         with an ``array``.
         """
         rows, columns = np.broadcast_arrays(np.asarray(fy, dtype=np.float64), np.asarray(fx, dtype=np.float64))
-        inside = optics.passes(np.hypot(rows, columns) * optics.wavelength)
+        inside = disc(fy, fx, optics)
         values = np.zeros(rows.shape, dtype=np.complex128)
         values[inside] = 1
         if self.is_clear:
@@ -139,6 +140,22 @@ class Pupil:
             self._extended.clear()
             self._extended[key] = table
         return table
+
+
+def disc(fy: ArrayLike, fx: ArrayLike, optics: Optics) -> NDArray[np.bool_]:
+    """Where the pupil lets light pass: ``optics.passes(hypot(fy, fx) * wavelength)``, exactly, but much faster.
+
+    Squares decide all bins but those so near to the edge that rounding might; there the slow formula does.
+    """
+    y, x = np.asarray(fy, np.float64), np.asarray(fx, np.float64)
+    squares = np.asarray((y * optics.wavelength) ** 2 + (x * optics.wavelength) ** 2)
+    edge = optics.na**2
+    inside = np.asarray(squares <= edge)
+    unsure = np.abs(squares - edge) <= _EDGE_IN_DOUBT * edge
+    if unsure.any():
+        y, x = (np.broadcast_to(part, squares.shape)[unsure] for part in (y, x))
+        inside[unsure] = optics.passes(np.hypot(y, x) * optics.wavelength)
+    return inside
 
 
 def _extend_beyond_disc(array: ComplexArray, step: tuple[float, float], cutoff: float) -> ComplexArray:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fouriscope.acquisition import Acquisition
 from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
 from fouriscope.optics import Geometry
 from fouriscope.parallel import thread_count
@@ -16,7 +15,8 @@ from fouriscope.priors import as_prior
 from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
-from fouriscope.run.provenance import checksum, file_checksums, provenance
+from fouriscope.run.memory import with_memory
+from fouriscope.run.provenance import FrameDigest, file_checksums, provenance
 from fouriscope.run.result import Result
 from fouriscope.run.sections import RunConfig
 from fouriscope.solvers import Callback, History, Record, Solver
@@ -64,9 +64,12 @@ def start_run(
     RunFolder(folder).check_free()
     thread_count()  # raises where the environment asks for a number of threads that is none
     acquisition = build_acquisition(config, base)
-    solver = build_solver(acquisition, config)  # before the folder exists: bad input must leave nothing behind
+    digest = FrameDigest(acquisition.frames.shape)
+    # Before the folder exists: bad input must leave nothing behind.
+    solver = build_solver(acquisition, config, watch=digest.add)
     build_stop(config.stop)
-    run = RunFolder.create(folder, resolved(config, base), provenance(acquisition, input_files(config, base)))
+    origin = provenance(acquisition, input_files(config, base), digest=digest)
+    run = RunFolder.create(folder, resolved(config, base), origin)
     return _solve(run, solver, config, callbacks, checkpoint_seconds, on_start)
 
 
@@ -92,22 +95,28 @@ def resume_run(
     callbacks: Sequence[Callback] = (),
     iterations: int | None = None,
     checkpoint_seconds: float | None = None,
+    memory: str | None = None,
 ) -> Result:
     """Go on from the last checkpoint, to the same numbers as a run that was never interrupted.
 
     ``iterations`` sets a new total, so that a finished run can be continued; ``config.toml`` is changed to say so.
+    ``memory`` for frames stands in for that of the configuration, this time.
     """
     run = RunFolder.open(folder)
     thread_count()
     run.lock()
     try:
-        return _resume(run, callbacks, iterations, checkpoint_seconds)
+        return _resume(run, callbacks, iterations, checkpoint_seconds, memory)
     finally:
         run.close()
 
 
 def _resume(
-    run: RunFolder, callbacks: Sequence[Callback], iterations: int | None, checkpoint_seconds: float | None
+    run: RunFolder,
+    callbacks: Sequence[Callback],
+    iterations: int | None,
+    checkpoint_seconds: float | None,
+    memory: str | None,
 ) -> Result:
     document = run.config()
     if iterations is not None:
@@ -116,10 +125,12 @@ def _resume(
         raise RunFolderError(
             f"{run.path} was saved from Python with data that lay in memory; only `fouriscope reconstruct` runs resume"
         )
-    config = parse_config(document, where=str(run.path / "config.toml"))
+    config = with_memory(parse_config(document, where=str(run.path / "config.toml")), memory)
+    _check_same_files(run, config)
     acquisition = build_acquisition(config, run.path)
-    _check_same_input(run, acquisition, config)
-    solver = build_solver(acquisition, config)
+    digest = FrameDigest(acquisition.frames.shape)
+    solver = build_solver(acquisition, config, watch=digest.add)
+    _check_same_frames(run, digest)
     checkpoint = run.read_checkpoint()
     if checkpoint is None:
         run.rewind(0)
@@ -141,7 +152,7 @@ def _resume(
     return _solve(run, solver, config, callbacks, checkpoint_seconds)
 
 
-def _check_same_input(run: RunFolder, acquisition: Acquisition, config: RunConfig) -> None:
+def _check_same_files(run: RunFolder, config: RunConfig) -> None:
     known = run.provenance().get("input", {})
     files = input_files(config, run.path)
     for key, now in file_checksums(files).items():
@@ -150,8 +161,10 @@ def _check_same_input(run: RunFolder, acquisition: Acquisition, config: RunConfi
                 f"{files[key]} ({key}) is not the file that {run.path} was started with; "
                 "put the old one back, or start a new run"
             )
-    before = known.get("checksum")
-    now = checksum(acquisition.frames)
+
+
+def _check_same_frames(run: RunFolder, digest: FrameDigest) -> None:
+    before, now = run.provenance().get("input", {}).get("checksum"), digest.checksum
     if before != now:
         raise RunFolderError(
             f"the frames are not those that {run.path} was started with (checksum {now[:19]}…, was "
