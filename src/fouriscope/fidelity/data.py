@@ -148,6 +148,12 @@ class DataFidelity:
         self.read_ahead(batch.leds)
         return self._pipeline.run(x, batch.leds, weights, self.data_of, self.loss, with_gradient=with_gradient)
 
+    def release_memory(self) -> None:
+        """Forget what can be computed or read again: when a run has ended, its pictures need the room."""
+        self._pipeline = LEDPipeline(self.model)
+        if self._stream is not None:
+            self._stream.close()
+
     @property
     def wants_hints(self) -> bool:
         """Whether it pays to say which LEDs come next: frames are streamed from disk, and not all are in memory."""

@@ -199,6 +199,7 @@ def _solve(
         if len(history):
             with _writing(run):
                 run.write_checkpoint(solver.state(), len(history))
+        solver.fidelity.release_memory()
         result = Result.of(solver.fidelity.model, solver.x, history, reason, run.config(), run.provenance())
         with _writing(run):
             result.write_into(run)
