@@ -23,19 +23,25 @@ class FrameCache:
     whole future is known, no rule reads fewer frames (Belady, 1966): of a stack that is gone through again and again,
     a cache of a third keeps a third, where the rule "least recently used" would keep nothing.
 
-    Not safe from several threads; :class:`fouriscope.acquisition.streaming.StreamedFrames` holds a lock around it.
+    All frames lie in one array, of as many slots as fit, and go in and out as copies: memory in pieces would stay with
+    the process long after its frames have gone. Not safe from several threads;
+    :class:`fouriscope.acquisition.streaming.StreamedFrames` holds a lock around it.
 
-    Attributes
+    Parameters
     ----------
-    memory
-        The budget in bytes.
-    used, peak
-        Bytes of the frames that are kept and of those that are being read, now and at most so far.
+    shape, dtype
+        (frames, rows, columns) of the stack, and its numbers.
+    slots
+        Frames that fit into memory; those that are being read count.
     """
 
-    def __init__(self, count: int, memory: int) -> None:
-        self.memory, self.used, self.peak = memory, 0, 0
-        self._images: dict[int, NDArray[Any]] = {}
+    def __init__(self, shape: tuple[int, int, int], dtype: np.dtype[Any], slots: int) -> None:
+        count = shape[0]
+        self._layout = ((min(slots, count), *shape[1:]), dtype)
+        self._slots = np.empty((0, 0, 0), dtype)
+        self._free: list[int] = []
+        self._slot_of: dict[int, int] = {}
+        self.reserved = 0
         self._held = np.zeros(count, bool)
         self._last_use = np.zeros(count, np.int64)
         self._wanted = np.full(count, UNKNOWN, np.int64)
@@ -47,10 +53,12 @@ class FrameCache:
     @property
     def complete(self) -> bool:
         """Whether every frame is here, so that nothing is left to plan."""
-        return len(self._images) == len(self._held)
+        return len(self._slot_of) == len(self._held)
 
-    def __contains__(self, index: int) -> bool:
-        return index in self._images
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are taken now."""
+        return self._slots.nbytes
 
     def plan(self, indices: Sequence[int]) -> None:
         """From now on frames are wanted in this order; whatever was planned before is forgotten."""
@@ -71,9 +79,11 @@ class FrameCache:
 
     def take(self, index: int) -> NDArray[Any] | None:
         """The frame if it is here. It counts as used, and is then wanted at its next place in the plan."""
-        image = self._images.get(index)
-        if image is not None:
-            self.mark_used(index)
+        slot = self._slot_of.get(index)
+        if slot is None:
+            return None
+        self.mark_used(index)
+        image: NDArray[Any] = self._slots[slot].copy()
         return image
 
     def mark_used(self, index: int) -> None:
@@ -93,7 +103,7 @@ class FrameCache:
         for place in range(self._next, len(self._plan)):
             index = self._plan[place]
             places = self._places[index]
-            done = index in self._images or not places or places[-1] > place
+            done = index in self._slot_of or not places or places[-1] > place
             if not done and index not in busy:
                 return index, place
             first = first and done
@@ -101,40 +111,35 @@ class FrameCache:
                 self._next = place + 1  # never looked at again
         return None
 
-    def make_room(self, size: int, place: int) -> bool:
-        """Drop frames wanted later than ``place`` until ``size`` bytes fit; False if too few of them are."""
-        while self.used + size > self.memory:
+    def make_room(self, place: int) -> bool:
+        """Drop frames wanted later than ``place`` until a slot is free that nobody has reserved; False if none is."""
+        if not len(self._slots):
+            self._slots = np.empty(*self._layout)
+            self._free = list(range(len(self._slots)))
+        while len(self._free) <= self.reserved:
             victim = int(np.argmax(np.where(self._held, self._wanted, NOW)))
             if not self._held[victim] or self._wanted[victim] <= place:
                 return False
-            self.reserve(-self._images.pop(victim).nbytes)
+            self._free.append(self._slot_of.pop(victim))
             self._held[victim] = False
             if self._wanted[victim] < len(self._plan):
                 self._next = min(self._next, int(self._wanted[victim]))
         return True
 
-    def reserve(self, size: int) -> None:
-        """Count memory that is about to be filled; give it back with a negative number."""
-        self.used += size
-        self.peak = max(self.peak, self.used)
-
     def put(self, index: int, image: NDArray[Any]) -> None:
-        """Keep a frame, unless there is no room and all others are wanted sooner."""
-        if index in self._images or not self.make_room(image.nbytes, int(self._wanted[index])):
+        """Keep a copy of the frame, unless there is no slot for it and all others are wanted sooner."""
+        if index in self._slot_of or not self.make_room(int(self._wanted[index])):
             return
-        # A part of a larger array would keep all of that alive.
-        kept = image.view() if image.base is None else image.copy(order="K")
-        kept.flags.writeable = False  # whoever writes into a frame would change it for all who come after
-        self._images[index], self._held[index] = kept, True
-        self.reserve(kept.nbytes)
+        slot = self._slot_of[index] = self._free.pop()
+        self._held[index] = True
+        self._slots[slot] = image
 
     def by_want(self, indices: Sequence[int]) -> list[int]:
         """The frames in the order in which they are wanted."""
         return sorted(indices, key=lambda index: int(self._wanted[index]))
 
     def clear(self) -> None:
-        """Forget every frame and the plan."""
-        self.reserve(-sum(image.nbytes for image in self._images.values()))
-        self._images.clear()
+        """Forget every frame and the plan, and give the memory back."""
+        self._slots, self._free, self._slot_of = self._slots[:0].copy(), [], {}
         self._held[:] = False
         self.plan([])

@@ -63,12 +63,13 @@ class StreamedFrames:
         self.dtype: np.dtype[Any] = np.dtype(stored if stored is not None else frames.frame(0).dtype)
         self.memory = parse_bytes(memory)
         frame_bytes = self.shape[1] * self.shape[2] * self.dtype.itemsize
-        if self.memory < frame_bytes:
+        if self.memory < 2 * frame_bytes:
             raise InvalidInputError(
-                f"a memory of {format_bytes(self.memory)} cannot hold one frame of {self.shape[1]} × {self.shape[2]} "
-                f"{self.dtype}: give at least {format_bytes(frame_bytes)}, better twice a minibatch"
+                f"a memory of {format_bytes(self.memory)} cannot hold two frames of {self.shape[1]} × {self.shape[2]} "
+                f"{self.dtype}, one that is kept and one that is being read: give at least "
+                f"{format_bytes(2 * frame_bytes)}, better what two minibatches take"
             )
-        self._reader = _Reader(frames, self.shape[0], frame_bytes, self.memory)
+        self._reader = _Reader(frames, self.shape, self.dtype, self.memory // frame_bytes)
         # The thread knows the reader, not this object, so this object can go; then the thread goes too.
         weakref.finalize(self, self._reader.stop)
 
@@ -81,15 +82,15 @@ class StreamedFrames:
         return self._reader.hits
 
     @property
-    def peak(self) -> int:
-        """The most bytes that were held at any time; never more than ``memory``."""
-        return self._reader.cache.peak
+    def to_come(self) -> int:
+        """Bytes that it may still take: the budget or, if that is less, the stack, without what is taken already."""
+        whole = self.shape[0] * self.shape[1] * self.shape[2] * self.dtype.itemsize
+        return max(0, min(self.memory, whole) - self.nbytes)
 
     @property
-    def to_come(self) -> int:
-        """Bytes that it may still take: the budget or, if that is less, the stack, without what is already held."""
-        whole = self.shape[0] * self._reader.frame_bytes
-        return max(0, min(self.memory, whole) - self._reader.cache.used)
+    def nbytes(self) -> int:
+        """Bytes that the frames take now."""
+        return self._reader.cache.nbytes
 
     @property
     def wants_hints(self) -> bool:
@@ -97,7 +98,7 @@ class StreamedFrames:
         return not self._reader.cache.complete
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Frame ``index``: from memory, from the read that is under way, or read now. Not to be written into."""
+        """Frame ``index``: from memory, from the read that is under way, or read now; a copy of the caller's own."""
         if not 0 <= index < self.shape[0]:
             raise InvalidInputError(f"there are frames 0 to {self.shape[0] - 1}, got {index}")
         return self._reader.frame(index)
@@ -145,11 +146,12 @@ def read_through(frames: Frames) -> Iterator[NDArray[Any]]:
 class _Reader:
     """What the caller's threads and the background thread share: the cache, and who reads what."""
 
-    def __init__(self, frames: Frames, count: int, frame_bytes: int, memory: int) -> None:
-        self.frames, self.frame_bytes = frames, frame_bytes
-        self.cache = FrameCache(count, memory)
+    def __init__(self, frames: Frames, shape: tuple[int, int, int], dtype: np.dtype[Any], room: int) -> None:
+        self.frames = frames
         self.reads = self.hits = 0
-        self._at_once = max(1, memory // BLOCK_SHARE // frame_bytes)
+        self._at_once = max(1, room // BLOCK_SHARE)
+        # Of the room for so many frames, the ones being read take their part.
+        self.cache = FrameCache(shape, dtype, room - max(map(len, map(self._block_of, range(shape[0])))))
         self.renew()
         _readers.add(self)
 
@@ -160,8 +162,8 @@ class _Reader:
         self._errors: dict[int, Exception] = {}
         self._waiting, self._starved, self._stopped = 0, False, False
         self._thread: threading.Thread | None = None
+        self.cache.reserved = 0
         self.cache.clear()
-        self.cache.used = 0
 
     def frame(self, index: int) -> NDArray[Any]:
         with self._changed:
@@ -176,7 +178,7 @@ class _Reader:
                     raise self._errors.pop(index)
                 block = self._block_of(index)
                 self.cache.want_now(index)
-                if index not in self._busy and (self._has_room(block, NOW) or not self._busy):
+                if index not in self._busy and (self.cache.make_room(NOW) or not self._busy):
                     break
                 self._waiting += 1
                 try:
@@ -186,11 +188,9 @@ class _Reader:
             self._begin(block)
         image = self._finish(block)[index]
         with self._changed:
-            kept = self.cache.take(index)
-            if kept is None:
-                self.cache.mark_used(index)
-        # What was not kept is handed over alone, without the block it was read with.
-        return kept if kept is not None else image.copy(order="K")
+            self.cache.mark_used(index)
+        # Alone, without the block it was read with, and the caller's own.
+        return np.array(image)
 
     def prefetch(self, indices: list[int]) -> None:
         with self._changed:
@@ -239,14 +239,10 @@ class _Reader:
         if upcoming is None:
             return None
         index, place = upcoming
-        block = self._block_of(index)
-        if self._has_room(block, place):
-            return block
+        if self.cache.make_room(place):
+            return self._block_of(index)
         self._starved = True
         return None
-
-    def _has_room(self, block: range, place: int) -> bool:
-        return self.cache.make_room(len(block) * self.frame_bytes, place)
 
     def _block_of(self, index: int) -> range:
         """The frames to read together with ``index``: those that are decompressed with it, as far as memory allows."""
@@ -256,11 +252,10 @@ class _Reader:
 
     def _begin(self, block: range) -> None:
         self._busy.update(block)
-        self.cache.reserve(len(block) * self.frame_bytes)
+        self.cache.reserved += 1  # for the frame that was asked for; its companions take what is left
 
     def _finish(self, block: range) -> dict[int, NDArray[Any]]:
         """Read outside the lock, then keep what is worth it."""
-        size = len(block) * self.frame_bytes
         try:
             if len(block) > 1:
                 assert isinstance(self.frames, StoredFrames)
@@ -269,19 +264,17 @@ class _Reader:
                 images = {block.start: self.frames.frame(block.start)}
         except BaseException:
             with self._changed:
-                self._end(block, size)
+                self._end(block)
             raise
         with self._changed:
             self.reads += len(block)
-            if len(block) == 1:  # what was reserved is the frame itself; of a block, frames are copied
-                self.cache.reserve(-size)
+            self._end(block)
             for index in [] if self._stopped else self.cache.by_want(block):
                 self.cache.put(index, images[index])
-            self._end(block, size if len(block) > 1 else 0)
         return images
 
-    def _end(self, block: range, reserved: int) -> None:
-        self.cache.reserve(-reserved)
+    def _end(self, block: range) -> None:
+        self.cache.reserved -= 1
         self._busy.difference_update(block)
         self._changed.notify_all()
 

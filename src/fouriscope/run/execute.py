@@ -15,7 +15,7 @@ from fouriscope.priors import as_prior
 from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
-from fouriscope.run.memory import with_memory
+from fouriscope.run.memory import return_free_memory, with_memory
 from fouriscope.run.provenance import FrameDigest, file_checksums, provenance
 from fouriscope.run.result import Result
 from fouriscope.run.sections import RunConfig
@@ -199,7 +199,8 @@ def _solve(
         if len(history):
             with _writing(run):
                 run.write_checkpoint(solver.state(), len(history))
-        solver.fidelity.release_memory()
+        solver.fidelity.release_memory()  # pictures need the room
+        return_free_memory()
         result = Result.of(solver.fidelity.model, solver.x, history, reason, run.config(), run.provenance())
         with _writing(run):
             result.write_into(run)

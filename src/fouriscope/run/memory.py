@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +93,14 @@ def check_memory(acquisition: Acquisition, config: ReconstructionConfig) -> None
             "give a smaller object shape, or reconstruct a smaller patch of the frames"
             + (f" ({format_bytes(frames)} are for frames: frames.memory can be less)" if frames else "")
         )
+
+
+def return_free_memory() -> None:
+    """Hand memory that Python has freed back to the system, where the C library keeps it (glibc does, by thread)."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none, and need none
+        if trim is not None:
+            trim(0)
 
 
 def with_memory(config: RunConfig, memory: str | None) -> RunConfig:
