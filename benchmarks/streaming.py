@@ -114,7 +114,8 @@ def main() -> None:
     header = ["frames on disk", "file / MB", "peak / MB", "bar", "", "a pass / s", "× everything in memory"]
     table(
         f"`fouriscope reconstruct --memory {BUDGET}`: {len(stack)} frames of {SIDE}² uint16, "
-        f"{stack.nbytes / MB:.0f} MB, minibatches of {BATCH}, object {OBJECT}², no prior; the peak is of the whole process, of one pass",
+        f"{stack.nbytes / MB:.0f} MB, minibatches of {BATCH}, object {OBJECT}², no prior; "
+        "the peak is of the whole process, of one pass",
         header,
         rows,
     )

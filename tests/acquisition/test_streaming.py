@@ -163,7 +163,9 @@ def test_the_cache_drops_what_is_wanted_latest() -> None:
     assert cache.take(8) is None
     assert cache.upcoming(set()) == (8, 4)
     assert cache.take(5) is not None  # now wanted at place 3
-    assert cache.take(6) is not None  # not wanted any more
+    assert cache.take(6) is not None  # not wanted any more, but in somebody's hands
+    assert not cache.make_room(4)
+    assert cache.take(7) is not None  # wanted again at place 5
     assert cache.make_room(4)
     cache.put(8, STACK[8])
     assert cache.take(6) is None
@@ -205,6 +207,7 @@ def test_the_thread_stops_where_room_ends_and_goes_on_when_there_is_some() -> No
         time.sleep(0.02)
         assert frames.reads == 4, "what is wanted sooner must not make room"
         frames.frame(0)
+        frames.frame(1)  # now frame 0 is no longer in use
         until(lambda: frames.reads == 5)
         assert sorted(source.asked) == list(range(5))
 
@@ -315,7 +318,8 @@ def matlab_stack(path: Path, chunks: tuple[int, int, int]) -> Path:
     import h5py
 
     with h5py.File(path, "w") as file:  # MATLAB's (rows, columns, frames) is (frames, columns, rows) in HDF5
-        file.create_dataset("frames", data=STACK.transpose(0, 2, 1), chunks=chunks, compression="gzip")
+        turned = (chunks[0], chunks[2], chunks[1])
+        file.create_dataset("frames", data=STACK.transpose(0, 2, 1), chunks=turned, compression="gzip")
     return path
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Optics, Pupil
+from fouriscope.optics.pupil import disc
 
 OPTICS = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
 SHAPE = (100, 81)
@@ -131,3 +132,16 @@ def test_errors_say_what_is_wrong() -> None:
         Pupil({4: np.inf})
     with pytest.raises(InvalidInputError, match="defocus"):
         Pupil(defocus=np.nan)
+
+
+@pytest.mark.parametrize("na", [0.2, 0.25, 0.3])
+def test_the_fast_disc_is_the_disc(na: float) -> None:
+    """On a grid with many points exactly on the edge (3-4-5 triangles), and just beside it."""
+    optics = Optics(wavelength=0.5e-6, na=na, magnification=10, camera_pixel=6.5e-6)
+    for nudge in (1.0, 1 - 1e-12, 1 + 1e-12, 1 - 3e-9, 1 + 3e-9, 1 + 1e-6):
+        steps = np.arange(-60, 61) * (optics.cutoff / 50) * nudge
+        fy, fx = steps[:, None], steps[None, :]
+        expected = optics.passes(np.hypot(fy, fx) * optics.wavelength)
+        np.testing.assert_array_equal(disc(fy, fx, optics), expected)
+        assert expected.any()
+        assert not expected.all()

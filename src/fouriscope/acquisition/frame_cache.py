@@ -87,15 +87,22 @@ class FrameCache:
         return image
 
     def mark_used(self, index: int) -> None:
-        """Strike the frame's next place off the plan."""
+        """Strike the frame's next place off the plan.
+
+        A mask of saturated pixels looks at the frame that was read just before it. That is one use, not two, and until
+        another frame is used this one stays.
+        """
+        if index == self._latest:
+            return
+        before, self._latest = self._latest, index
         self._clock += 1
         self._last_use[index] = self._clock
-        places = self._places.get(index, [])
-        # A mask of saturated pixels looks at the frame that was read just before it: that is one use, not two.
-        if places and index != self._latest:
-            places.pop()
-        self._latest = index
-        self._wanted[index] = places[-1] if places else UNKNOWN - self._clock
+        if self._places.get(index):
+            self._places[index].pop()
+        self._wanted[index] = NOW
+        if before >= 0:
+            places = self._places.get(before)
+            self._wanted[before] = places[-1] if places else UNKNOWN - self._last_use[before]
 
     def upcoming(self, busy: set[int]) -> tuple[int, int] | None:
         """(frame, place) that the plan wants next and that is neither here nor in ``busy``."""
@@ -134,8 +141,16 @@ class FrameCache:
         self._held[index] = True
         self._slots[slot] = image
 
-    def by_want(self, indices: Sequence[int]) -> list[int]:
-        """The frames in the order in which they are wanted."""
+    def arrived(self, indices: Sequence[int]) -> list[int]:
+        """Frames that were read together, in the order in which they are wanted.
+
+        Those that the plan does not name count as just used: who reads a frame of a chunk often wants its neighbour.
+        """
+        self._clock += 1
+        for index in indices:
+            if self._wanted[index] >= len(self._plan):
+                self._last_use[index] = self._clock
+                self._wanted[index] = UNKNOWN - self._clock
         return sorted(indices, key=lambda index: int(self._wanted[index]))
 
     def clear(self) -> None:

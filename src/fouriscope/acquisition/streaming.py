@@ -269,7 +269,7 @@ class _Reader:
         with self._changed:
             self.reads += len(block)
             self._end(block)
-            for index in [] if self._stopped else self.cache.by_want(block):
+            for index in [] if self._stopped else self.cache.arrived(block):
                 self.cache.put(index, images[index])
         return images
 

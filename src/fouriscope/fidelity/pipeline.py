@@ -62,7 +62,6 @@ class LEDPipeline:
 
     def __init__(self, model: ForwardModel) -> None:
         self.model = model
-        self.group = group_size(model.geometry, model.dtype.itemsize)
         self._buffers = _Buffers()
 
     def run(
@@ -87,11 +86,12 @@ class LEDPipeline:
         if with_gradient:
             derivative = self._buffers("derivative", model.object_shape, kind)
             derivative[...] = 0
-        boxes = self._buffers("boxes", (self.group, *model.pupils.box_shape), kind)
+        size = group_size(model.geometry, model.dtype.itemsize)
+        boxes = self._buffers("boxes", (size, *model.pupils.box_shape), kind)
         misfits = np.empty(len(leds))
 
-        for first in range(0, len(leds), self.group):
-            group = slice(first, first + self.group)
+        for first in range(0, len(leds), size):
+            group = slice(first, first + size)
             rows, columns = model.box_rows[leds[group]], model.box_columns[leds[group]]
             arguments = (
                 *(spectrum, *model.pupils(leds[group]), rows, columns),
