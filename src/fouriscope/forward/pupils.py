@@ -16,6 +16,8 @@ from fouriscope.parallel import run_sliced
 # the rest.
 KEEP_AT_MOST_BYTES = 256 * 2**20
 KEEP_CLEAR_AT_MOST_BYTES = 32 * 2**20
+# Those that are not kept are computed for so many LEDs at a time.
+AT_ONCE, AT_ONCE_AT_LEAST, AT_ONCE_BYTES = 64, 8, 24 * 2**20
 
 
 def kept_bytes(geometry: Geometry, pupil: Pupil, dtype: np.dtype[Any]) -> int:
@@ -46,6 +48,12 @@ class LEDPupils:
     def nbytes(self) -> int:
         """Bytes that are kept."""
         return 0 if self._stack is None else self._stack.nbytes
+
+    @property
+    def at_once(self) -> int:
+        """LEDs whose pupils should be asked for together: 64, or as many as fit into some bytes, but 8."""
+        one = self.box_shape[0] * self.box_shape[1] * self.dtype.itemsize
+        return min(AT_ONCE, max(AT_ONCE_AT_LEAST, AT_ONCE_BYTES // one))
 
     def __call__(self, leds: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """(stack, index) such that ``stack[index[b]]`` is the pupil of ``leds[b]``."""
