@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from fouriscope import metrics
 from fouriscope.errors import DivergenceError, InvalidInputError
-from fouriscope.fidelity import AllLEDs, DataFidelity, EpochSampler, StratifiedSampler
+from fouriscope.fidelity import AllLEDs, DataFidelity, EpochSampler, StratifiedSampler, pipeline
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Pupil
 from fouriscope.solvers import EPRY, History, Iterations, epry
@@ -102,7 +102,7 @@ def test_groups_of_leds_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> N
     fidelity = phase_problem()
     whole, parts = (solver_of(fidelity, pupil_step=0.5) for _ in range(2))
     whole.solve(Iterations(2))
-    monkeypatch.setattr(epry, "GROUP", 5)
+    monkeypatch.setattr(pipeline, "GROUP", 5)
     parts.solve(Iterations(2))
     np.testing.assert_array_equal(parts.x, whole.x)
     np.testing.assert_array_equal(parts.history["misfit"], whole.history["misfit"])
