@@ -11,6 +11,7 @@ BENCHMARKS = (
     "gradient",
     "epoch",
     "memory",
+    "streaming",
     "importing",
     "fft_libraries",
     "tv",

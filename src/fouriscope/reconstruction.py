@@ -17,7 +17,7 @@ from fouriscope.run import ReconstructionConfig, Result
 from fouriscope.run.aligned import aligned
 from fouriscope.run.assemble import build_prior, build_solver, build_stop
 from fouriscope.run.config import explain
-from fouriscope.run.provenance import provenance
+from fouriscope.run.provenance import FrameDigest, provenance
 from fouriscope.run.result import recovered_pupil
 from fouriscope.solvers import Callback
 
@@ -146,12 +146,14 @@ def reconstruct(
     )
     nominal = data.illumination.directions(data.patch_center)
     data = aligned(data, config.alignment).acquisition
+    digest = FrameDigest(data.frames.shape)
     solver = build_solver(
         data,
         config,
         prior=chosen,
         prior_absorption=chosen_absorption,
         start=start if isinstance(start, np.ndarray) else None,
+        watch=digest.add,
     )
     history = solver.solve(build_stop(config.stop), callbacks)
     return Result.of(
@@ -160,7 +162,7 @@ def reconstruct(
         history,
         solver.stop_reason or "",
         config.model_dump(mode="json", exclude_none=True),
-        provenance(data),
+        provenance(data, digest=digest),
         pupil=recovered_pupil(solver),
         nominal_na=nominal,
     )

@@ -226,7 +226,7 @@ def test_not_enough_memory(fouriscope: Command, tmp_path: Path, monkeypatch: pyt
 def test_not_enough_memory_to_simulate(fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fouriscope.cli.simulate.memory_available", lambda: 2**37)
     message = fouriscope.fails("simulate", tmp_path / "data", "--frame", 8000)
-    assert message.startswith("293 frames of 8000 × 8000 and their object need about 368")
+    assert message.startswith("293 frames of 8000 × 8000 and their object need about 347")
     assert "128.0 GiB are free; give a smaller --frame" in message
     assert not (tmp_path / "data").exists()
 

@@ -10,7 +10,7 @@ import tifffile
 import zarr
 from numpy.typing import DTypeLike, NDArray
 
-from fouriscope.acquisition import Acquisition, open_frames
+from fouriscope.acquisition import Acquisition, ArrayFrames, FrameMasks, StreamedFrames, open_frames
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import AmplitudeLoss, DataFidelity, IntensityLoss, Minibatch, PoissonLoss, as_loss, pipeline
 from fouriscope.forward import ForwardModel, check_gradient, pupils
@@ -267,6 +267,49 @@ def test_groups_do_not_matter(group: int, monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_array_equal(fidelity.misfits(x), misfits)
 
 
+def test_large_frames_go_in_smaller_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model("margin")
+    x = random_x(model)
+    expected = small_fidelity(model).gradient(x)
+    assert pipeline.group_size(model.geometry, 8) == pipeline.GROUP
+    monkeypatch.setattr(pipeline, "GROUP_BYTES", 10**5)
+    monkeypatch.setattr(pipeline, "GROUP_AT_LEAST", 3)
+    assert 3 <= pipeline.group_size(model.geometry, 8) < pipeline.GROUP
+    monkeypatch.setattr(pipeline, "GROUP_BYTES", 1)
+    assert pipeline.group_size(model.geometry, 8) == 3
+    result = small_fidelity(model).gradient(x)
+    assert result.value == expected.value
+    np.testing.assert_array_equal(result.gradient, expected.gradient)
+
+
+@pytest.mark.parametrize("room", [2, 5, 60])
+def test_streamed_frames_and_masks_give_the_same_gradient(room: int) -> None:
+    model = small_model(dtype=np.float32)
+    counts = np.rint(noisy_frames(model).clip(0) * 100).astype(np.uint16)
+    x, level = random_x(model), float(np.quantile(counts, 0.9))
+    whole = DataFidelity(model, counts, mask=counts < level)
+    with StreamedFrames(ArrayFrames(counts), room * counts[0].nbytes) as frames:
+        fidelity = DataFidelity(model, frames, mask=FrameMasks(frames, saturation=level))
+        assert fidelity.wants_hints
+        for leds in (None, [45, 3, 17], WEIGHTED):
+            fidelity.expect([WEIGHTED])
+            expected, result = whole.gradient(x, leds), fidelity.gradient(x, leds)
+            assert result.value == expected.value
+            np.testing.assert_array_equal(result.gradient, expected.gradient)
+        np.testing.assert_array_equal(fidelity.mask_of(17), counts[17] < level)
+        assert fidelity.wants_hints == (room < len(model))
+        fidelity.release_memory()
+        assert frames.nbytes == 0
+        assert fidelity.gradient(x, WEIGHTED).value == whole.gradient(x, WEIGHTED).value
+    assert not whole.wants_hints
+
+
+def test_masks_on_demand_of_a_wrong_shape() -> None:
+    model = small_model()
+    with pytest.raises(InvalidInputError, match="a mask has the shape"):
+        DataFidelity(model, noisy_frames(model), mask=FrameMasks(ArrayFrames(np.ones((3, 4, 5)))))
+
+
 def test_calls_do_not_disturb_one_another() -> None:
     """Scratch memory is kept from call to call: what was returned must not lie in it, nor what was there matter."""
     model = small_model("margin")
@@ -294,10 +337,11 @@ def test_several_python_threads_may_use_one_fidelity() -> None:
                 np.testing.assert_array_equal(mine.gradient, theirs.gradient)
 
 
-def test_pupils_computed_when_needed_give_the_same_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = small_model("array pupil, margin")
+@pytest.mark.parametrize("case", ["array pupil, margin", "margin"])
+def test_pupils_computed_when_needed_give_the_same_gradient(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = small_model(case)
     monkeypatch.setattr(pupils, "KEEP_AT_MOST_BYTES", 0)
-    lazy = small_model("array pupil, margin")
+    lazy = small_model(case)
     assert lazy.pupils.nbytes == 0
     x, frames = random_x(kept), noisy_frames(kept)
     for leds in (None, WEIGHTED):

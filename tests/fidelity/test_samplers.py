@@ -164,3 +164,18 @@ def test_errors() -> None:
             with pytest.raises(InvalidInputError, match=f"batch must lie in 1…20 .*, got {batch}"):
                 sampler_of(name, batch)
     assert sampler_of("all", batch=0).draw(np.random.default_rng(0)).size == 20
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_peeking_tells_what_comes_and_changes_nothing(name: str) -> None:
+    peeking, plain = sampler_of(name), sampler_of(name)
+    rng, other = np.random.default_rng(3), np.random.default_rng(3)
+    for _ in range(6):
+        ahead = peeking.peek(rng, 3)
+        assert rng.bit_generator.state == other.bit_generator.state
+        drawn = peeking.draw(rng)
+        expected = plain.draw(other)
+        np.testing.assert_array_equal(drawn.leds, expected.leds)
+        np.testing.assert_array_equal(ahead[0].leds, drawn.leds)
+        np.testing.assert_array_equal(ahead[0].weights, drawn.weights)
+        np.testing.assert_array_equal(ahead[1].leds, peeking.peek(rng)[0].leds)

@@ -245,7 +245,8 @@ def test_whatever_ends_a_run_is_noted(
 
 
 def test_frames_that_vanish_are_named(tmp_path: Path) -> None:
-    configuration = write_acquisition(tmp_path, **SECTIONS)
+    # Three frames at most in memory, so that the file is needed all the time.
+    configuration = write_acquisition(tmp_path, **SECTIONS, frames={"memory": 3 * 24 * 24 * 4})
     frames = (tmp_path / "frames.npy").read_bytes()
 
     def vanish(_: Any, record: Any) -> None:

@@ -5,10 +5,11 @@ from fouriscope.acquisition.corrections import CorrectedFrames, Corrections
 from fouriscope.acquisition.description import Description
 from fouriscope.acquisition.frames import ArrayFrames, CalibratedFrames, Frames, open_frames
 from fouriscope.acquisition.images import FolderFrames, TiffFrames
-from fouriscope.acquisition.masks import FrameMasks, find_bad_pixels, materialise
+from fouriscope.acquisition.masks import FrameMasks, find_bad_pixels, simplest
 from fouriscope.acquisition.readers import describe
 from fouriscope.acquisition.readers.ptylab import write_ptylab
 from fouriscope.acquisition.stacks import Hdf5Frames, NpyFrames, ZarrFrames
+from fouriscope.acquisition.streaming import StreamedFrames, stream_below
 from fouriscope.acquisition.survey import Survey, bad_frames, survey_frames
 
 __all__ = [
@@ -23,14 +24,16 @@ __all__ = [
     "Frames",
     "Hdf5Frames",
     "NpyFrames",
+    "StreamedFrames",
     "Survey",
     "TiffFrames",
     "ZarrFrames",
     "bad_frames",
     "describe",
     "find_bad_pixels",
-    "materialise",
     "open_frames",
+    "simplest",
+    "stream_below",
     "survey_frames",
     "write_ptylab",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition.frames import ArrayFrames, Frames
+from fouriscope.acquisition.masks import mask_of
+from fouriscope.acquisition.streaming import read_through
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics, Pupil
 
@@ -32,7 +35,8 @@ class Acquisition:
     weights
         One weight ≥ 0 a frame: how much its misfit counts. 0 leaves a frame out.
     mask
-        (rows, columns) or (frames, rows, columns): True where a pixel counts.
+        True where a pixel counts: an array (rows, columns) or (frames, rows, columns), or, where masks of all frames
+        would fill the memory, anything with that shape and ``frame(i)``, such as :class:`FrameMasks`.
     periodic
         Whether the frames are those of a field that repeats itself, as simulations often are. Those of a microscope
         are not: what lies beyond the frame reaches into it, and a reconstruction gives them a margin.
@@ -46,7 +50,7 @@ class Acquisition:
     pupil: Pupil = field(default_factory=Pupil)
     patch_center: tuple[float, float] = (0.0, 0.0)
     weights: NDArray[Any] | None = None
-    mask: NDArray[Any] | None = None
+    mask: Frames | NDArray[Any] | None = None
     periodic: bool = False
     truth: NDArray[Any] | None = None
 
@@ -65,6 +69,8 @@ class Acquisition:
             )
         if self.weights is not None and np.shape(self.weights) != (count,):
             raise InvalidInputError(f"one weight for each of {count} frames, got shape {np.shape(self.weights)}")
+        if self.mask is not None and not isinstance(self.mask, Frames):
+            object.__setattr__(self, "mask", np.asarray(self.mask))
         masks = (self.frame_shape, tuple(self.frames.shape))
         if self.mask is not None and np.shape(self.mask) not in masks:
             raise InvalidInputError(f"a mask has the shape {masks[0]} or {masks[1]}, got {np.shape(self.mask)}")
@@ -77,25 +83,34 @@ class Acquisition:
         """(rows, columns) of a frame."""
         return self.frames.shape[1:]
 
-    def check_frames(self) -> None:
+    def check_frames(self, watch: Callable[[NDArray[Any], NDArray[Any] | None], object] | None = None) -> None:
         """Read every frame once and raise for one that holds NaN or infinite values, or nothing at all.
 
-        Frames of weight 0 and masked pixels do not count, so they may hold anything.
+        Frames of weight 0 and masked pixels do not count, so they may hold anything. Memory is one frame and its mask.
+        ``watch`` is shown every frame, in order, with its own mask (None if all frames share one): a checksum, say,
+        that would otherwise have to read them all again.
         """
-        anything = False
-        mask = None if self.mask is None else np.broadcast_to(np.asarray(self.mask) != 0, self.frames.shape)
-        for index in range(len(self)):
-            if self.weights is not None and self.weights[index] == 0:
+        counted, anything = 0, False
+        own = self.mask if self.mask is not None and len(self.mask.shape) == 3 else None
+        shared = np.asarray(self.mask) != 0 if self.mask is not None and own is None else None
+        for index, frame in enumerate(read_through(self.frames)):
+            image, left_out = frame, self.weights is not None and self.weights[index] == 0
+            mask = None if own is None else mask_of(own, index)
+            if watch is not None:
+                watch(image, mask)
+            if left_out:
                 continue
-            image = self.frames.frame(index)
-            if mask is not None:
-                image = image[mask[index]]
+            counts = mask if mask is not None else shared
+            if counts is not None:
+                image = image[counts]
             bad = int(image.size - np.count_nonzero(np.isfinite(image)))
             if bad:
                 raise InvalidInputError(
                     f"frame {index} holds {bad} NaN or infinite pixels of {image.size}; "
                     "mend the file, or leave the frame out with weight 0"
                 )
-            anything = anything or bool(np.any(image))
+            counted, anything = counted + image.size, anything or bool(np.any(image))
+        if not counted:
+            raise InvalidInputError("the mask leaves no pixel at all of the frames that count")
         if not anything:
             raise InvalidInputError("all frames are zero: nothing was measured, or the wrong file was read")

@@ -106,6 +106,7 @@ def open_frames(
     roi: Sequence[int] | None = None,
     amplitude: bool = False,
     bit_shift: int = 0,
+    memory: int | str | None = None,
 ) -> Frames:
     """Open a stack of frames lazily.
 
@@ -127,6 +128,9 @@ def open_frames(
         The numbers are amplitudes: frames are their squares.
     bit_shift
         Bits by which a camera shifted its counts to the left: 4 for 12 bits in 16.
+    memory
+        Keep what was read, and read ahead what a solver announces, within so many bytes ("64MB"; see
+        :class:`fouriscope.acquisition.StreamedFrames`). Without it, a frame is read each time it is asked for.
 
     Examples
     --------
@@ -154,6 +158,10 @@ def open_frames(
         if isinstance(error, InvalidInputError):
             raise
         raise InvalidInputError(f"{path}: cannot be read as a stack of frames ({first_line(error)})") from error
+    if memory is not None:
+        from fouriscope.acquisition.streaming import StreamedFrames
+
+        frames = StreamedFrames(frames, memory)
     if amplitude or bit_shift:
         from fouriscope.acquisition.corrections import CorrectedFrames, Corrections
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition.frames import Frames
+from fouriscope.acquisition.streaming import announce_all
 from fouriscope.errors import InvalidInputError
 
 BoolArray = NDArray[np.bool_]
@@ -35,6 +36,8 @@ class FrameMasks:
     >>> masks = FrameMasks(ArrayFrames(stack), saturation=255)
     >>> masks.frame(0).tolist(), bool(masks.frame(1).all())
     ([[True, False], [True, True]], True)
+    >>> np.asarray(masks).shape
+    (2, 2, 2)
     """
 
     def __init__(self, frames: Frames, *, saturation: float | None = None, good: NDArray[Any] | None = None) -> None:
@@ -57,25 +60,37 @@ class FrameMasks:
             return good
         return np.asarray(good & (self.frames.frame(index) < self.saturation))
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All masks in memory, one byte a pixel, for ``np.asarray(masks)``."""
+        if copy is False:
+            raise ValueError("masks on demand are computed: an array of them is always a copy")
+        return np.stack([self.frame(index) for index in range(self.shape[0])]).astype(dtype or bool)
 
-def materialise(masks: FrameMasks) -> BoolArray | None:
-    """The masks as one array for a reconstruction: None if every pixel counts, (rows, columns) if frames agree.
 
-    Otherwise (frames, rows, columns), one byte a pixel, in memory.
+def mask_of(masks: Frames | NDArray[Any], index: int) -> BoolArray:
+    """(rows, columns), True where a pixel of frame ``index`` counts, from an array or from masks on demand.
+
+    >>> mask_of(np.array([[[1, 0]], [[1, 1]]]), 0).tolist(), mask_of(np.array([[1, 0]]), 7).tolist()
+    ([[True, False]], [[True, False]])
+    """
+    if len(masks.shape) == 2:
+        return np.asarray(np.asarray(masks) != 0)
+    mask = masks[index] if isinstance(masks, np.ndarray) else masks.frame(index)
+    return np.asarray(mask != 0)
+
+
+def simplest(masks: FrameMasks) -> FrameMasks | BoolArray | None:
+    """The masks as a reconstruction likes them best: None if every pixel counts, (rows, columns) if frames agree.
+
+    Frames are read until two of them differ; then the masks themselves are returned, to be asked for one by one.
     """
     if masks.saturation is None:
         return masks.good
     first = masks.frame(0)
-    stack: BoolArray | None = None
+    announce_all(masks.frames)
     for index in range(1, masks.shape[0]):
-        mask = masks.frame(index)
-        if stack is None and not np.array_equal(mask, first):
-            stack = np.empty(masks.shape, bool)
-            stack[:index] = first
-        if stack is not None:
-            stack[index] = mask
-    if stack is not None:
-        return stack
+        if not np.array_equal(masks.frame(index), first):
+            return masks
     return None if first.all() else first
 
 

@@ -41,16 +41,26 @@ class ArrayStack(StoredFrames):
                 f"got {dtype} of shape {shape}"
             )
         self.array, self._axes = array, axes
+        chunks = getattr(array, "chunks", None)  # of HDF5 and Zarr
+        self._depth: int = chunks[axes.index("n")] if chunks else 1
         size = {axis: shape[place] for place, axis in enumerate(axes)}
         super().__init__(path, size["n"], (size["y"], size["x"]), dtype, roi)
+
+    def together(self, index: int) -> range:
+        start = index // self._depth * self._depth
+        return range(start, min(start + self._depth, self.shape[0]))
 
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         return self._cut(self.array, index, rows, columns)
 
-    def _cut(self, array: Any, index: int, rows: slice, columns: slice) -> NDArray[Any]:
-        chosen: dict[str, int | slice] = {"n": index, "y": rows, "x": columns, "1": 0}
-        image = np.asarray(array[tuple(chosen[axis] for axis in self._axes)])
-        return image.T if self._axes.index("x") < self._axes.index("y") else image
+    def _read_several(self, indices: range, rows: slice, columns: slice) -> NDArray[Any]:
+        return self._cut(self.array, slice(indices.start, indices.stop), rows, columns)
+
+    def _cut(self, array: Any, frames: int | slice, rows: slice, columns: slice) -> NDArray[Any]:
+        chosen: dict[str, int | slice] = {"n": frames, "y": rows, "x": columns, "1": 0}
+        part = np.asarray(array[tuple(chosen[axis] for axis in self._axes)])
+        left = [axis for axis in self._axes if isinstance(chosen[axis], slice)]
+        return part.transpose([left.index(axis) for axis in AXES if axis in left])
 
 
 class NpyFrames(ArrayStack):
@@ -66,6 +76,9 @@ class NpyFrames(ArrayStack):
         super().__init__(path, np.memmap(path, mode="r", **self._layout), axes, roi)
         del self.array
         self._plain = self._axes == AXES and self._layout["order"] == "C"
+
+    def _read_several(self, indices: range, rows: slice, columns: slice) -> NDArray[Any]:
+        return StoredFrames._read_several(self, indices, rows, columns)
 
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         if not self._plain:
@@ -124,9 +137,9 @@ class ZarrFrames(ArrayStack):
 
         super().__init__(path, zarr.open_array(str(path), path=dataset or "", mode="r"), axes, roi, dataset or "")
 
-    def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
+    def _cut(self, array: Any, frames: int | slice, rows: slice, columns: slice) -> NDArray[Any]:
         self.path.stat()  # a chunk that is missing reads as zeros, and so would a folder that is
-        return super()._read(index, rows, columns)
+        return super()._cut(array, frames, rows, columns)
 
 
 class Hdf5Frames(ArrayStack):

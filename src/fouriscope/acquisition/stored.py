@@ -89,8 +89,20 @@ class StoredFrames:
         with reading(self.path, f"frame {index}"):
             return self._read(index, self.rows, self.columns)
 
+    def together(self, index: int) -> range:
+        """The frames that a reader of frame ``index`` decompresses with it, so that they should be read in one go."""
+        return range(index, index + 1)
+
+    def read_together(self, indices: range) -> NDArray[Any]:
+        """(frames, rows, columns): several frames, each chunk decompressed once; cut to the region of interest."""
+        with reading(self.path, f"one of the frames {indices[0]} to {indices[-1]}"):
+            return self._read_several(indices, self.rows, self.columns)
+
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         raise NotImplementedError
+
+    def _read_several(self, indices: range, rows: slice, columns: slice) -> NDArray[Any]:
+        return np.stack([self._read(index, rows, columns) for index in indices])
 
 
 def _checked_region(path: Path, shape: tuple[int, int], roi: Sequence[int] | None) -> Region:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition.frames import Frames
+from fouriscope.acquisition.streaming import read_through
 from fouriscope.errors import InvalidInputError
 
 FloatArray = NDArray[np.float64]
@@ -104,8 +105,8 @@ def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Surv
     low, high, mean, median = np.zeros((4, count))
     broken, at_top, near_top, twin = np.zeros((4, count), np.int64)
     seen, used, kind = dict[bytes, int](), 0, dtype
-    for i in range(count):
-        image = np.ascontiguousarray(frames.frame(i))
+    for i, frame in enumerate(read_through(frames)):
+        image = np.ascontiguousarray(frame)
         kind = kind or image.dtype
         first = seen.setdefault(hashlib.blake2b(image.tobytes(), digest_size=16).digest(), i)
         twin[i] = first if first != i else -1

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, ArrayFrames
+from fouriscope.acquisition.masks import mask_of
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
@@ -104,7 +105,7 @@ def liveliest_patch(acquisition: Acquisition, side: int) -> Acquisition:
 def _window_of_mask(acquisition: Acquisition, window: tuple[slice, slice]) -> NDArray[Any]:
     mask = acquisition.mask
     assert mask is not None
-    return np.ascontiguousarray(mask[(..., *window)])
+    return np.stack([mask_of(mask, led)[window] for led in range(len(acquisition))])
 
 
 def _liveliest_corner(acquisition: Acquisition, height: int, width: int) -> tuple[int, int]:

@@ -73,7 +73,7 @@ def gain_ratios(fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]) -
     """The factor by which the prediction of each LED should be multiplied to fit its frame best; 1 in the dark."""
     ratios = np.ones(len(leds))
     predicted = fidelity.model.intensity(x, leds)
-    (frames, frame_index), (masks, mask_index) = fidelity.frames_of(leds), fidelity.masks_of(leds)
+    frames, frame_index, masks, mask_index = fidelity.data_of(leds)
     for b in range(len(leds)):
         mask = masks[mask_index[b]]
         measured = np.asarray(frames[frame_index[b]] * mask, np.float64)

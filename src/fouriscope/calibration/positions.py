@@ -115,7 +115,7 @@ def _normal_equations(
     # A few LEDs at a time, because frames may be large.
     for first in range(0, len(leds), GROUP):
         group = slice(first, first + GROUP)
-        (frames, frame_index), (masks, mask_index) = fidelity.frames_of(leds[group]), fidelity.masks_of(leds[group])
+        frames, frame_index, masks, mask_index = fidelity.data_of(leds[group])
         mask = masks[mask_index]
         measured = np.sqrt(np.maximum(frames[frame_index], 0)) * mask
         residual = measured - np.sqrt(model.intensity(x, leds[group])) * mask

@@ -25,6 +25,9 @@ app = typer.Typer(
 CheckpointSeconds = Annotated[
     float | None, typer.Option(min=0, help="Time between checkpoints (10 s); 0 writes one after every iteration.")
 ]
+Memory = Annotated[
+    str | None, typer.Option(help="For frames read from disk, such as 64MB or 2GB; otherwise frames.memory of CONFIG.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
 
@@ -100,12 +103,13 @@ def reconstruct(
     config: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")],
     out: Annotated[Path | None, typer.Option(help="The run folder; default: run beside the configuration.")] = None,
     checkpoint_seconds: CheckpointSeconds = None,
+    memory: Memory = None,
     quiet: Quiet = False,
 ) -> None:
     """Reconstruct what a configuration describes into a run folder."""
     from fouriscope.cli.reconstruct import run_reconstruction
 
-    raise typer.Exit(run_reconstruction(config, out, checkpoint_seconds, console=_console(quiet), quiet=quiet))
+    raise typer.Exit(run_reconstruction(config, out, checkpoint_seconds, memory, console=_console(quiet), quiet=quiet))
 
 
 @app.command()
@@ -113,12 +117,13 @@ def resume(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     iterations: Annotated[int | None, typer.Option(min=1, help="A new total, to go on with a finished run.")] = None,
     checkpoint_seconds: CheckpointSeconds = None,
+    memory: Memory = None,
     quiet: Quiet = False,
 ) -> None:
     """Continue an interrupted run from its last checkpoint."""
     from fouriscope.cli.reconstruct import run_resumption
 
-    raise typer.Exit(run_resumption(run, iterations, checkpoint_seconds, console=_console(quiet), quiet=quiet))
+    raise typer.Exit(run_resumption(run, iterations, checkpoint_seconds, memory, console=_console(quiet), quiet=quiet))
 
 
 @app.command("import")

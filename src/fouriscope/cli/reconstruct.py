@@ -14,6 +14,7 @@ from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import Result, RunFolder, load_config, resume_run, start_run
 from fouriscope.run.assemble import build_stop
 from fouriscope.run.config import parse_config
+from fouriscope.run.memory import with_memory
 from fouriscope.run.sections import StopSection
 from fouriscope.solvers import Callback
 
@@ -21,10 +22,16 @@ INTERRUPTED = 130
 
 
 def run_reconstruction(
-    config_path: Path, out: Path | None, checkpoint_seconds: float | None, *, console: Console, quiet: bool
+    config_path: Path,
+    out: Path | None,
+    checkpoint_seconds: float | None,
+    memory: str | None = None,
+    *,
+    console: Console,
+    quiet: bool,
 ) -> int:
     """Reconstruct into ``out``; returns the exit code."""
-    config = load_config(config_path)
+    config = with_memory(load_config(config_path), memory)
     folder = out if out is not None else config_path.parent / "run"
 
     def warn(geometry: Geometry) -> None:
@@ -49,7 +56,13 @@ def run_reconstruction(
 
 
 def run_resumption(
-    folder: Path, iterations: int | None, checkpoint_seconds: float | None, *, console: Console, quiet: bool
+    folder: Path,
+    iterations: int | None,
+    checkpoint_seconds: float | None,
+    memory: str | None = None,
+    *,
+    console: Console,
+    quiet: bool,
 ) -> int:
     """Continue the run in ``folder``; returns the exit code."""
     document = RunFolder.open(folder).config()
@@ -62,7 +75,7 @@ def run_resumption(
         folder,
         stop,
         lambda callbacks: resume_run(
-            folder, callbacks=callbacks, iterations=iterations, checkpoint_seconds=checkpoint_seconds
+            folder, callbacks=callbacks, iterations=iterations, checkpoint_seconds=checkpoint_seconds, memory=memory
         ),
         console=console,
         quiet=quiet,

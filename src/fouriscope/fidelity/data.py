@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition import Acquisition, ArrayFrames, Frames
+from fouriscope.acquisition import Acquisition, ArrayFrames, Frames, stream_below
+from fouriscope.acquisition.masks import mask_of
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity.losses import Loss, as_loss
-from fouriscope.fidelity.pipeline import Indexed, LEDPipeline, Observer
+from fouriscope.fidelity.pipeline import LEDPipeline, Measurements, Observer
 from fouriscope.fidelity.samplers import Minibatch
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.model import LEDs
@@ -48,6 +50,7 @@ class DataFidelity:
         w_j ≥ 0, one a frame. A frame of weight 0 is left out, whatever it holds, and J does not count it.
     mask
         (rows, columns) or (frames, rows, columns); True or 1 where a pixel counts. What is masked may hold NaN.
+        Masks of single frames may be given on demand, as anything with ``shape`` and ``frame(i)``.
 
     Examples
     --------
@@ -67,7 +70,7 @@ class DataFidelity:
         *,
         loss: str | Loss = "intensity",
         weights: NDArray[Any] | None = None,
-        mask: NDArray[Any] | None = None,
+        mask: Frames | NDArray[Any] | None = None,
     ) -> None:
         self.model = model
         self._pipeline = LEDPipeline(model)
@@ -79,13 +82,19 @@ class DataFidelity:
                 f"frames of shape {expected} (LEDs, rows, columns) belong to this model, got {tuple(self.frames.shape)}"
             )
         self.weights = self._checked_weights(weights)
-        self.masks = self._checked_mask(mask)
-        self._masked = mask is not None
+        self.mask = self._checked_mask(mask)
+        # One mask for all is kept as the loop wants it; masks of single frames are made when their frame is.
+        self._common: NDArray[Any] | None = None
+        if self.mask is None or len(self.mask.shape) == 2:
+            ones = np.ones(model.frame_shape, bool) if self.mask is None else mask_of(self.mask, 0)
+            self._common = ones[None].astype(model.dtype)
+        self._stream = stream_below(self.frames)
+        self._upcoming: list[int] = []
         # Frames that lie in memory as the loop wants them are used where they are.
         self._stack: NDArray[Any] | None = None
         if isinstance(self.frames, ArrayFrames):
             array = self.frames.array
-            if array.dtype == model.dtype and array.flags.c_contiguous and not self._masked:
+            if array.dtype == model.dtype and array.flags.c_contiguous and self.mask is None:
                 self._stack = array
 
     @classmethod
@@ -153,27 +162,56 @@ class DataFidelity:
         self, x: RealArray, batch: Minibatch, *, with_gradient: bool, observer: Observer | None = None
     ) -> tuple[NDArray[np.float64], RealArray | None]:
         weights = self._total_weights(batch) / batch.size
+        self.read_ahead(batch.leds)
         return self._pipeline.run(
-            *(x, batch.leds, weights, self.frames_of, self.masks_of, self.loss),
-            with_gradient=with_gradient,
-            observer=observer,
+            *(x, batch.leds, weights, self.data_of, self.loss), with_gradient=with_gradient, observer=observer
         )
 
-    def masks_of(self, leds: NDArray[np.int64]) -> Indexed:
-        """(stack, index) such that ``stack[index[b]]`` is the mask of ``leds[b]``: 1 where a pixel counts."""
-        return self.masks, leds if len(self.masks) > 1 else np.zeros_like(leds)
+    def release_memory(self) -> None:
+        """Forget what can be computed or read again: when a run has ended, its pictures need the room."""
+        self._pipeline = LEDPipeline(self.model)
+        if self._stream is not None:
+            self._stream.close()
 
-    def frames_of(self, leds: NDArray[np.int64]) -> Indexed:
-        """(stack, index) such that ``stack[index[b]]`` is the frame of ``leds[b]``, masked pixels set to 0."""
+    @property
+    def wants_hints(self) -> bool:
+        """Whether it pays to say which LEDs come next: frames are streamed from disk, and not all are in memory."""
+        return self._stream is not None and self._stream.wants_hints
+
+    def expect(self, batches: Sequence[Minibatch]) -> None:
+        """The minibatches after the next one: their frames are read while that one is computed, as memory allows.
+
+        A hint alone: results do not depend on it.
+        """
+        self._upcoming = [int(led) for batch in batches for led in batch.leds]
+
+    def read_ahead(self, leds: NDArray[np.int64]) -> None:
+        """Begin to read the frames of ``leds``, in this order, and then those that :meth:`expect` named."""
+        if self._stream is not None and self.wants_hints:
+            self._stream.prefetch([*leds.tolist(), *self._upcoming])
+
+    def mask_of(self, led: int) -> NDArray[np.bool_]:
+        """(rows, columns): True where a pixel of the LED's frame counts."""
+        return np.ones(self.model.frame_shape, bool) if self.mask is None else mask_of(self.mask, led)
+
+    def data_of(self, leds: NDArray[np.int64]) -> Measurements:
+        """(frames, index, masks, other index) such that ``frames[index[b]]`` is the frame of ``leds[b]``, masked pixels
+        set to 0, and ``masks[other_index[b]]`` its mask, 1 where a pixel counts."""
+        own, none = np.arange(len(leds)), np.zeros_like(leds)
         if self._stack is not None:
-            return self._stack, leds
-        stack = np.empty((len(leds), *self.model.frame_shape), self.model.dtype)
+            assert self._common is not None
+            return self._stack, leds, self._common, none
+        shape = (len(leds), *self.model.frame_shape)
+        frames = np.empty(shape, self.model.dtype)
+        masks = np.empty(shape, self.model.dtype) if self._common is None else self._common
         for b, led in enumerate(leds):
-            stack[b] = self.frames.frame(int(led))
-            if self._masked:
-                mask = self.masks[led if len(self.masks) > 1 else 0]
-                stack[b][mask == 0] = 0  # NaN × 0 would still be NaN
-        return stack, np.arange(len(leds))
+            frames[b] = self.frames.frame(int(led))
+            if self.mask is not None:
+                counts = self.mask_of(int(led))
+                frames[b][~counts] = 0  # NaN × 0 would still be NaN
+                if self._common is None:
+                    masks[b] = counts
+        return frames, own, masks, own if self._common is None else none
 
     def _checked_weights(self, weights: NDArray[Any] | None) -> NDArray[np.float64]:
         if weights is None:
@@ -185,15 +223,16 @@ class DataFidelity:
             raise InvalidInputError("frame weights must be finite, not negative, and not all zero")
         return checked
 
-    def _checked_mask(self, mask: NDArray[Any] | None) -> NDArray[Any]:
-        shape = self.model.frame_shape
+    def _checked_mask(self, mask: Frames | NDArray[Any] | None) -> Frames | NDArray[Any] | None:
         if mask is None:
-            return np.ones((1, *shape), self.model.dtype)
-        checked = np.asarray(mask)
-        if checked.shape == shape:
-            checked = checked[None]
-        if checked.shape not in {(1, *shape), (len(self.model), *shape)}:
+            return None
+        shape = self.model.frame_shape
+        checked = mask if isinstance(mask, Frames) else np.asarray(mask)
+        if isinstance(checked, np.ndarray) and checked.shape == (1, *shape):
+            checked = checked[0]
+        if tuple(checked.shape) not in {shape, (len(self.model), *shape)}:
             raise InvalidInputError(f"a mask has the shape {shape} or {(len(self.model), *shape)}, got {checked.shape}")
-        if not np.any(checked):
+        # Of masks on demand, Acquisition.check_frames tells.
+        if isinstance(checked, np.ndarray) and not np.any(checked):
             raise InvalidInputError("the mask leaves no pixel at all")
-        return np.ascontiguousarray(checked != 0, self.model.dtype)
+        return checked

@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 from fouriscope.fidelity.losses import Loss
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
+from fouriscope.optics import Geometry
 from fouriscope.parallel import run_sliced
 
 # LEDs whose contributions wait in memory before they are added up, in order, to the object's spectrum: enough that
-# handing work to the threads costs little, few enough that memory does not grow with the minibatch.
+# handing work to the threads costs little, few enough that memory does not grow with the minibatch or, for large
+# frames, beyond some bytes. Sums are in the order of the LEDs, so the result does not depend on it.
 GROUP = 64
+GROUP_BYTES = 24 * 2**20
+GROUP_AT_LEAST = 8
 
 
 class Contributions(NamedTuple):
@@ -37,8 +41,21 @@ class Contributions(NamedTuple):
 Observer = Callable[[Contributions], None]
 """Whoever wants to learn from a gradient while it is computed: a calibration of the pupil."""
 
-Indexed = tuple[NDArray[Any], NDArray[np.int64]]
-"""(stack, index): ``stack[index[b]]`` belongs to the b-th LED of a group."""
+Measurements = tuple[NDArray[Any], NDArray[np.int64], NDArray[Any], NDArray[np.int64]]
+"""(frames, index, masks, index): ``frames[index[b]]`` and ``masks[index[b]]`` belong to the b-th LED of a group."""
+
+
+def group_size(geometry: Geometry, itemsize: int) -> int:
+    """LEDs in flight: 64, or of large frames as many as fit into :data:`GROUP_BYTES` with their boxes, but 8.
+
+    >>> from fouriscope.paper import paper_model
+    >>> group_size(paper_model().geometry, itemsize=4)
+    64
+    """
+    rows, columns = geometry.frame_shape
+    box = geometry.support_box
+    one = rows * columns * itemsize + 2 * box.height * box.width * 2 * itemsize  # a frame, the box, and its pupil
+    return min(GROUP, max(GROUP_AT_LEAST, GROUP_BYTES // one))
 
 
 class _Buffers(threading.local):
@@ -71,8 +88,7 @@ class LEDPipeline:
         x: RealArray,
         leds: NDArray[np.int64],
         weights: NDArray[np.float64],
-        frames_of: Callable[[NDArray[np.int64]], Indexed],
-        masks_of: Callable[[NDArray[np.int64]], Indexed],
+        data_of: Callable[[NDArray[np.int64]], Measurements],
         loss: Loss,
         *,
         with_gradient: bool,
@@ -90,16 +106,17 @@ class LEDPipeline:
         if with_gradient:
             derivative = self._buffers("derivative", model.object_shape, kind)
             derivative[...] = 0
-        boxes = self._buffers("boxes", (GROUP, *model.pupils.box_shape), kind)
+        size = group_size(model.geometry, model.dtype.itemsize)
+        boxes = self._buffers("boxes", (size, *model.pupils.box_shape), kind)
         misfits = np.empty(len(leds))
 
-        for first in range(0, len(leds), GROUP):
-            group = slice(first, first + GROUP)
+        for first in range(0, len(leds), size):
+            group = slice(first, first + size)
             rows, columns = model.box_rows[leds[group]], model.box_columns[leds[group]]
             arguments = (
                 *(spectrum, *model.pupils(leds[group]), rows, columns),
                 *(*model.geometry.grid_shape, model.geometry.margin),
-                *(*frames_of(leds[group]), *masks_of(leds[group]), weights[group]),
+                *(*data_of(leds[group]), weights[group]),
                 *(loss.code, loss.epsilon, with_gradient, boxes, misfits[group]),
             )
             run_sliced(_bound(led_gradients, arguments), len(rows))

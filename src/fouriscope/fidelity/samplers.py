@@ -6,6 +6,7 @@ expectation. That is what makes the online method approach the same solution as 
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -38,6 +39,14 @@ class Sampler(ABC):
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> Minibatch:
         """The LEDs of the next iteration."""
+
+    def peek(self, rng: np.random.Generator, draws: int = 1) -> list[Minibatch]:
+        """What the next ``draws`` calls of :meth:`draw` would give, without changing the sampler or ``rng``.
+
+        It draws from copies of both, which takes some tenths of a millisecond: worth it where frames come from disk.
+        """
+        copied, ahead = copy.deepcopy((self, rng))
+        return [copied.draw(ahead) for _ in range(draws)]
 
     @property
     def is_fixed(self) -> bool:

@@ -14,9 +14,6 @@ from fouriscope.forward.pupils import LEDPupils
 from fouriscope.optics import Geometry, Illumination, Optics, OpticsReport, Pupil, report_geometry
 from fouriscope.parallel import run_sliced, thread_count
 
-# Pupils that are not kept are evaluated for so many LEDs at a time.
-INTENSITY_GROUP = 64
-
 LEDs = Sequence[int] | NDArray[np.integer[Any]] | None
 
 
@@ -211,11 +208,12 @@ class ForwardModel:
         indices = self.led_indices(leds)
         spectrum = self.spectrum(self.transmittance(x))
         out = np.empty((len(indices), *self.frame_shape), self.dtype)
-        for first in range(0, len(indices), INTENSITY_GROUP):
-            group = indices[first : first + INTENSITY_GROUP]
+        size = self.pupils.at_once
+        for first in range(0, len(indices), size):
+            group = indices[first : first + size]
             arguments = (
                 *(spectrum, *self.pupils(group), self.box_rows[group], self.box_columns[group]),
-                *(*self.geometry.grid_shape, self.geometry.margin, out[first : first + INTENSITY_GROUP]),
+                *(*self.geometry.grid_shape, self.geometry.margin, out[first : first + size]),
             )
             run_sliced(lambda start, stop, a=arguments: kernels.intensities(*a, start, stop), len(group))  # type: ignore[misc]
         return out

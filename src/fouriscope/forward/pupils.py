@@ -13,7 +13,16 @@ from fouriscope.optics.objective import EDGE_TOLERANCE
 from fouriscope.parallel import run_sliced
 
 # Above this, pupils are computed for each group of LEDs when they are needed instead of being kept.
-KEEP_AT_MOST_BYTES = 256 * 2**20
+KEEP_AT_MOST_BYTES = 32 * 2**20
+# Those that are not kept are computed for so many LEDs at a time.
+AT_ONCE, AT_ONCE_AT_LEAST, AT_ONCE_BYTES = 64, 8, 24 * 2**20
+
+
+def kept_bytes(geometry: Geometry, dtype: np.dtype[Any]) -> int:
+    """Bytes of the pupils that a model keeps: all of them, or none."""
+    box = geometry.support_box
+    size = len(geometry.na) * box.height * box.width * dtype.itemsize
+    return size if size <= KEEP_AT_MOST_BYTES else 0
 
 
 class LEDPupils:
@@ -37,7 +46,7 @@ class LEDPupils:
         self._stack: NDArray[Any] | None = None
         self._known = np.zeros(count, bool)
         self._lock = threading.Lock()
-        if count * box.height * box.width * dtype.itemsize <= KEEP_AT_MOST_BYTES:
+        if kept_bytes(geometry, dtype):
             self._stack = np.empty((count, box.height, box.width), dtype)  # takes memory only as it is filled
         self._constants = self._compile()
 
@@ -45,6 +54,12 @@ class LEDPupils:
     def nbytes(self) -> int:
         """Bytes that are kept once every LED has been asked for."""
         return 0 if self._stack is None else self._stack.nbytes
+
+    @property
+    def at_once(self) -> int:
+        """LEDs whose pupils should be asked for together: 64, or as many as fit into some bytes, but 8."""
+        one = self.box_shape[0] * self.box_shape[1] * self.dtype.itemsize
+        return min(AT_ONCE, max(AT_ONCE_AT_LEAST, AT_ONCE_BYTES // one))
 
     def __call__(self, leds: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """(stack, index) such that ``stack[index[b]]`` is the pupil of ``leds[b]``."""

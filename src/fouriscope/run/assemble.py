@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -209,8 +210,12 @@ def build_solver(
     prior: Prior | None = None,
     prior_absorption: Prior | None = None,
     start: NDArray[Any] | None = None,
+    watch: Callable[[NDArray[Any], NDArray[Any] | None], object] | None = None,
 ) -> BuiltSolver:
-    """The solver, ready to run; priors and ``start`` stand in for what a file cannot hold."""
+    """The solver, ready to run; priors and ``start`` stand in for what a file cannot hold.
+
+    ``watch`` is shown each frame and its own mask while they are checked.
+    """
     settings = config.solver
     beginning: StartName | NDArray[Any]
     if start is not None:
@@ -225,7 +230,7 @@ def build_solver(
     model = build_model(acquisition, config)
     loss = PoissonLoss(settings.poisson_background) if settings.loss == "poisson" else settings.loss
     fidelity = DataFidelity.of(acquisition, model, loss=loss)
-    acquisition.check_frames()  # now that weights and mask are known to have the right shapes
+    acquisition.check_frames(watch)  # now that weights and mask are known to have the right shapes
     population = np.flatnonzero(fidelity.weights > 0)
     batch = min(settings.batch, len(population))
     sampler = make_sampler(

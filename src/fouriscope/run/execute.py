@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fouriscope.acquisition import Acquisition
 from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
 from fouriscope.optics import Geometry
 from fouriscope.parallel import thread_count
@@ -17,7 +16,8 @@ from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
-from fouriscope.run.provenance import checksum, file_checksums, provenance
+from fouriscope.run.memory import return_free_memory, with_memory
+from fouriscope.run.provenance import FrameDigest, file_checksums, provenance
 from fouriscope.run.result import Result, recovered_pupil
 from fouriscope.run.sections import RunConfig
 from fouriscope.solvers import Callback, History, Record, Solver
@@ -68,14 +68,18 @@ def start_run(
     thread_count()  # raises where the environment asks for a number of threads that is none
     acquisition = build_acquisition(config, base)
     build_stop(config.stop)
-    build_solver(acquisition, config)  # bad input is told before an alignment takes its time
-    alignment = aligned(acquisition, config.alignment, tell)
-    document = with_alignment(resolved(config, base), alignment)
-    if alignment.notes:
+    document: dict[str, Any] = resolved(config, base)
+    notes: tuple[str, ...] = ()
+    if config.alignment.is_wanted:
+        build_solver(acquisition, config)  # bad input is told before an alignment takes its time
+        alignment = aligned(acquisition, config.alignment, tell)
+        document, notes = with_alignment(document, alignment), alignment.notes
         config = parse_config(document, where="the configuration after the alignment")
         acquisition = build_acquisition(config, base)
-    solver = build_solver(acquisition, config)  # before the folder exists: bad input must leave nothing behind
-    origin = provenance(acquisition, input_files(config, base)) | {"alignment": list(alignment.notes)}
+    digest = FrameDigest(acquisition.frames.shape)
+    # Before the folder exists: bad input must leave nothing behind.
+    solver = build_solver(acquisition, config, watch=digest.add)
+    origin = provenance(acquisition, input_files(config, base), digest=digest) | {"alignment": list(notes)}
     run = RunFolder.create(folder, document, origin)
     return _solve(run, solver, config, callbacks, checkpoint_seconds, on_start)
 
@@ -102,22 +106,28 @@ def resume_run(
     callbacks: Sequence[Callback] = (),
     iterations: int | None = None,
     checkpoint_seconds: float | None = None,
+    memory: str | None = None,
 ) -> Result:
     """Go on from the last checkpoint, to the same numbers as a run that was never interrupted.
 
     ``iterations`` sets a new total, so that a finished run can be continued; ``config.toml`` is changed to say so.
+    ``memory`` for frames stands in for that of the configuration, this time.
     """
     run = RunFolder.open(folder)
     thread_count()
     run.lock()
     try:
-        return _resume(run, callbacks, iterations, checkpoint_seconds)
+        return _resume(run, callbacks, iterations, checkpoint_seconds, memory)
     finally:
         run.close()
 
 
 def _resume(
-    run: RunFolder, callbacks: Sequence[Callback], iterations: int | None, checkpoint_seconds: float | None
+    run: RunFolder,
+    callbacks: Sequence[Callback],
+    iterations: int | None,
+    checkpoint_seconds: float | None,
+    memory: str | None,
 ) -> Result:
     document = run.config()
     if iterations is not None:
@@ -126,10 +136,12 @@ def _resume(
         raise RunFolderError(
             f"{run.path} was saved from Python with data that lay in memory; only `fouriscope reconstruct` runs resume"
         )
-    config = parse_config(document, where=str(run.path / "config.toml"))
+    config = with_memory(parse_config(document, where=str(run.path / "config.toml")), memory)
+    _check_same_files(run, config)
     acquisition = build_acquisition(config, run.path)
-    _check_same_input(run, acquisition, config)
-    solver = build_solver(acquisition, config)
+    digest = FrameDigest(acquisition.frames.shape)
+    solver = build_solver(acquisition, config, watch=digest.add)
+    _check_same_frames(run, digest)
     checkpoint = run.read_checkpoint()
     if checkpoint is None:
         run.rewind(0)
@@ -151,7 +163,7 @@ def _resume(
     return _solve(run, solver, config, callbacks, checkpoint_seconds)
 
 
-def _check_same_input(run: RunFolder, acquisition: Acquisition, config: RunConfig) -> None:
+def _check_same_files(run: RunFolder, config: RunConfig) -> None:
     known = run.provenance().get("input", {})
     files = input_files(config, run.path)
     for key, now in file_checksums(files).items():
@@ -160,8 +172,10 @@ def _check_same_input(run: RunFolder, acquisition: Acquisition, config: RunConfi
                 f"{files[key]} ({key}) is not the file that {run.path} was started with; "
                 "put the old one back, or start a new run"
             )
-    before = known.get("checksum")
-    now = checksum(acquisition.frames)
+
+
+def _check_same_frames(run: RunFolder, digest: FrameDigest) -> None:
+    before, now = run.provenance().get("input", {}).get("checksum"), digest.checksum
     if before != now:
         raise RunFolderError(
             f"the frames are not those that {run.path} was started with (checksum {now[:19]}…, was "
@@ -196,6 +210,8 @@ def _solve(
         if len(history):
             with _writing(run):
                 run.write_checkpoint(solver.state(), len(history))
+        solver.fidelity.release_memory()  # pictures need the room
+        return_free_memory()
         result = Result.of(
             *(solver.fidelity.model, solver.x, history, reason, run.config(), run.provenance()),
             pupil=recovered_pupil(solver),

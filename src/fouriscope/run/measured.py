@@ -14,16 +14,18 @@ from fouriscope.acquisition import (
     Corrections,
     FrameMasks,
     Frames,
+    StreamedFrames,
     bad_frames,
     find_bad_pixels,
-    materialise,
     open_frames,
+    simplest,
     survey_frames,
 )
 from fouriscope.acquisition.stored import StoredFrames
 from fouriscope.acquisition.survey import Survey
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics
+from fouriscope.run.memory import default_budget
 from fouriscope.run.sections import FramesSection
 
 
@@ -32,7 +34,7 @@ class Measured(NamedTuple):
 
     frames: Frames
     weights: NDArray[Any] | None
-    mask: NDArray[Any] | None
+    mask: Frames | NDArray[Any] | None
     rejected: dict[int, str]
 
 
@@ -66,14 +68,19 @@ def roi_displacement(section: FramesSection, stored: Frames, pixel: float) -> tu
 def measured(
     section: FramesSection, stored: Frames, folder: Path, optics: Optics, illumination: Illumination
 ) -> Measured:
-    """Corrected frames, mask and weights. Frames are read only for what is to be found "auto"."""
+    """Corrected frames, mask and weights. Frames are read only for what is to be found "auto".
+
+    What is kept in memory is what is stored, below the corrections: smaller than intensities, and there for the masks
+    of saturated pixels too.
+    """
     directions = illumination.directions()
-    corrected = CorrectedFrames(stored, corrections_of(section, stored, folder, optics, directions))
-    frames: Frames = corrected if section.is_corrected else stored
+    source = streamed(section, stored)
+    corrected = CorrectedFrames(source, corrections_of(section, stored, folder, optics, directions))
+    frames: Frames = corrected if section.is_corrected else source
     exposures = None if section.exposures is None else np.array(section.exposures)
-    counts = stored
+    counts = source
     if section.bit_shift or section.amplitude:
-        counts = CorrectedFrames(stored, Corrections(bit_shift=section.bit_shift, amplitude=section.amplitude))
+        counts = CorrectedFrames(source, Corrections(bit_shift=section.bit_shift, amplitude=section.amplitude))
     survey = (
         survey_frames(counts, dtype=getattr(stored, "dtype", None))
         if "auto" in (section.saturation, section.reject)
@@ -86,6 +93,13 @@ def measured(
         if weights.shape == (stored.shape[0],):
             weights[list(rejected)] = 0
     return Measured(frames, weights, _mask(section, survey, counts, stored, folder), rejected)
+
+
+def streamed(section: FramesSection, stored: Frames) -> Frames:
+    """The frames, kept and read ahead within ``frames.memory``; a stack that had to be loaded whole is as it is."""
+    if isinstance(getattr(stored, "array", None), np.ndarray):
+        return stored
+    return StreamedFrames(stored, default_budget() if section.memory is None else section.memory)
 
 
 def corrections_of(
@@ -133,7 +147,7 @@ def rejected_frames(
 
 def _mask(
     section: FramesSection, survey: Survey | None, counts: Frames, stored: Frames, folder: Path
-) -> NDArray[Any] | None:
+) -> Frames | NDArray[Any] | None:
     good = None if section.mask is None else _cut(load_image(folder / section.mask), stored)
     if section.bad_pixels == "auto":
         working = find_bad_pixels(counts)
@@ -144,7 +158,7 @@ def _mask(
         saturation = survey.saturation
     if saturation is None:
         return good
-    return materialise(FrameMasks(counts, saturation=saturation, good=good))
+    return simplest(FrameMasks(counts, saturation=saturation, good=good))
 
 
 def _mean_image(names: str | tuple[str, ...] | None, folder: Path, stored: Frames) -> NDArray[np.float64] | None:

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from pathlib import Path
 
 import numpy as np
 
-from fouriscope.acquisition import Acquisition
+from fouriscope.acquisition import Acquisition, stream_below
+from fouriscope.acquisition.byte_sizes import format_bytes, parse_bytes
 from fouriscope.errors import InsufficientMemoryError
-from fouriscope.fidelity.pipeline import GROUP
-from fouriscope.forward.pupils import KEEP_AT_MOST_BYTES
+from fouriscope.fidelity.pipeline import group_size
+from fouriscope.forward.pupils import kept_bytes
 from fouriscope.optics import Geometry
-from fouriscope.run.sections import ReconstructionConfig
+from fouriscope.run.sections import ReconstructionConfig, RunConfig
 
 # Images of the object that are alive at once: the iterates of the solver and its safeguard (6), the gradient's
 # transmittance, spectrum, derivative and transform (4 complex = 8), the prior's warm dual (8).
 OBJECT_IMAGES = 22
 
 
-def memory_needed(geometry: Geometry, config: ReconstructionConfig) -> int:
-    """Bytes that a reconstruction takes beside its input frames, to within some ten percent.
+# What frames from disk may fill if nobody says: a quarter of what is free, but no more than this.
+DEFAULT_BUDGET_AT_MOST = 2**30
 
-    It grows with the object and with the group of frames in flight, not with the number of frames.
+
+def default_budget() -> int:
+    """Bytes for frames from disk where [frames] has no ``memory``."""
+    available = memory_available()
+    return DEFAULT_BUDGET_AT_MOST if available is None else min(DEFAULT_BUDGET_AT_MOST, available // 4)
+
+
+def memory_needed(geometry: Geometry, config: ReconstructionConfig, *, frames: int = 0) -> int:
+    """Bytes that a reconstruction takes, ``frames`` of them for its input, to within some ten percent.
+
+    The rest grows with the object and with the group of frames in flight, not with the number of frames.
     """
     itemsize = 4 if config.object.precision == "single" else 8
     images = OBJECT_IMAGES * (2 if config.object.model == "complex" else 1)
     box = geometry.support_box
-    pupils = min(len(geometry.na) * box.height * box.width * 2 * itemsize, KEEP_AT_MOST_BYTES)
-    frames = GROUP * int(np.prod(geometry.frame_shape)) * itemsize
-    boxes = GROUP * box.height * box.width * 2 * itemsize
-    return int(np.prod(geometry.object_shape)) * images * itemsize + pupils + frames + boxes
+    group = group_size(geometry, itemsize)
+    kept = kept_bytes(geometry, np.dtype(np.complex64 if itemsize == 4 else np.complex128))
+    in_flight = group * (2 * int(np.prod(geometry.frame_shape)) + 2 * box.height * box.width * 2) * itemsize
+    return int(np.prod(geometry.object_shape)) * images * itemsize + kept + in_flight + frames
 
 
 def memory_available(meminfo: Path = Path("/proc/meminfo"), group: Path = Path("/sys/fs/cgroup")) -> int | None:
@@ -65,10 +78,29 @@ def check_memory(acquisition: Acquisition, config: ReconstructionConfig, margin:
         object_shape=config.object.shape,
         patch_center=acquisition.patch_center,
     )
-    needed, available = memory_needed(geometry, config), memory_available()
+    stream = stream_below(acquisition.frames)
+    frames = 0 if stream is None else stream.to_come
+    needed, available = memory_needed(geometry, config, frames=frames), memory_available()
     if available is not None and needed > available:
         rows, columns = geometry.object_shape
         raise InsufficientMemoryError(
             f"a {rows} × {columns} object needs about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are free; "
             "give a smaller object shape, or reconstruct a smaller patch of the frames"
+            + (f" ({format_bytes(frames)} are for frames: frames.memory can be less)" if frames else "")
         )
+
+
+def return_free_memory() -> None:
+    """Hand memory that Python has freed back to the system, where the C library keeps it (glibc does, by thread)."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none, and need none
+        if trim is not None:
+            trim(0)
+
+
+def with_memory(config: RunConfig, memory: str | None) -> RunConfig:
+    """The configuration with another ``frames.memory``; None leaves it as it is."""
+    if memory is None:
+        return config
+    parse_bytes(memory)
+    return config.model_copy(update={"frames": config.frames.model_copy(update={"memory": memory})})

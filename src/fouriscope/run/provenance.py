@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, Frames
+from fouriscope.acquisition.streaming import read_through
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Directions, Illumination, LEDArray, Pupil
 
@@ -25,10 +26,37 @@ def checksum(frames: Frames) -> str:
 
     The same pixels of the same dtype give the same sum from memory and from any file; another dtype gives another sum.
     """
-    digest = hashlib.sha256(repr(tuple(frames.shape)).encode())
-    for index in range(frames.shape[0]):
-        _add_array(digest, frames.frame(index))
-    return f"sha256:{digest.hexdigest()}"
+    digest = FrameDigest(frames.shape)
+    for image in read_through(frames):
+        digest.add(image)
+    return digest.checksum
+
+
+class FrameDigest:
+    """The :func:`checksum` of frames that somebody else reads, and of their masks where each has its own.
+
+    ``acquisition.check_frames(watch=digest.add)`` checks and sums in one pass over the file.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._start = repr(tuple(shape)).encode()
+        self._frames = hashlib.sha256(self._start)
+        # Masks are one array, so its dtype comes once; see _array_section, which gives the same sum for an array.
+        self._masks = hashlib.sha256(self._start + np.dtype(bool).str.encode())
+
+    def add(self, image: NDArray[Any], mask: NDArray[Any] | None = None) -> None:
+        """The next frame, and its mask."""
+        _add_array(self._frames, image)
+        if mask is not None:
+            self._masks.update(np.ascontiguousarray(mask, bool).tobytes())
+
+    @property
+    def checksum(self) -> str:
+        return f"sha256:{self._frames.hexdigest()}"
+
+    @property
+    def mask_checksum(self) -> str:
+        return f"sha256:{self._masks.hexdigest()}"
 
 
 def file_checksums(files: Mapping[str, Path]) -> dict[str, str]:
@@ -43,21 +71,24 @@ def file_checksums(files: Mapping[str, Path]) -> dict[str, str]:
     return sums
 
 
-def provenance(acquisition: Acquisition, files: Mapping[str, Path] | None = None) -> dict[str, Any]:
-    """Versions, machine, microscope and input of a run; ``files`` are those that its configuration names."""
+def provenance(
+    acquisition: Acquisition, files: Mapping[str, Path] | None = None, *, digest: FrameDigest
+) -> dict[str, Any]:
+    """Versions, machine, microscope and input of a run; ``files`` are those that its configuration names, and
+    ``digest`` has seen all frames."""
     return {
         "versions": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
         "machine": platform.platform(),
-        "acquisition": describe_acquisition(acquisition),
+        "acquisition": describe_acquisition(acquisition, digest),
         "input": {
             "frames": list(acquisition.frames.shape),
-            "checksum": checksum(acquisition.frames),
+            "checksum": digest.checksum,
             "files": file_checksums(files or {}),
         },
     }
 
 
-def describe_acquisition(acquisition: Acquisition) -> dict[str, Any]:
+def describe_acquisition(acquisition: Acquisition, digest: FrameDigest) -> dict[str, Any]:
     """The microscope in the sections and units of a configuration file, and the directions that follow from it.
 
     Arrays (a measured pupil, a mask) are named by shape and checksum alone.
@@ -69,7 +100,7 @@ def describe_acquisition(acquisition: Acquisition) -> dict[str, Any]:
         "frame_shape": list(acquisition.frame_shape),
         "directions_at_patch": acquisition.illumination.directions(acquisition.patch_center).tolist(),
         "weights": None if acquisition.weights is None else np.asarray(acquisition.weights, float).tolist(),
-        "mask": None if acquisition.mask is None else _array_section(np.asarray(acquisition.mask)),
+        "mask": _mask_section(acquisition.mask, digest),
     }
 
 
@@ -92,6 +123,12 @@ def _illumination_section(illumination: Illumination, patch_center: tuple[float,
 def _pupil_section(pupil: Pupil) -> dict[str, Any]:
     section: dict[str, Any] = {"zernike": {str(j): c for j, c in pupil.zernike.items()}, "defocus": pupil.defocus}
     return section if pupil.array is None else section | {"array": _array_section(pupil.array)}
+
+
+def _mask_section(mask: Frames | NDArray[Any] | None, digest: FrameDigest) -> dict[str, Any] | None:
+    if mask is None or isinstance(mask, np.ndarray):
+        return None if mask is None else _array_section(mask)
+    return {"shape": list(mask.shape), "checksum": digest.mask_checksum}
 
 
 def _array_section(array: NDArray[Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from fouriscope.acquisition.byte_sizes import parse_bytes
 from fouriscope.calibration.zernike_pupil import MODES
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -47,6 +48,7 @@ class FramesSection(Section):
     weights: tuple[float, ...] | None = None
     reject: tuple[int, ...] | Literal["auto"] = ()
     truth: str | None = None
+    memory: int | str | None = None
 
     @property
     def is_corrected(self) -> bool:
@@ -54,6 +56,13 @@ class FramesSection(Section):
         plain = type(self).model_fields
         keys = ("bit_shift", "amplitude", "offset", "dark", "flat", "exposures", "background", "gain")
         return any(getattr(self, key) != plain[key].default for key in keys)
+
+    @field_validator("memory")
+    @classmethod
+    def _is_a_size(cls, memory: int | str | None) -> int | str | None:
+        if memory is not None:
+            parse_bytes(memory)
+        return memory
 
     @model_validator(mode="after")
     def _path_or_shape(self) -> FramesSection:

@@ -10,8 +10,6 @@ from fouriscope.reductions import norm
 
 # The absorption of an opaque pixel would be infinite; it is that of this amplitude (1 is the empty bright field).
 AMPLITUDE_FLOOR = 1e-4
-# Pupils may have to be evaluated anew; so many LEDs at a time.
-GROUP = 64
 
 
 def spectrum_of(model: ForwardModel, x: RealArray) -> ComplexArray:
@@ -47,7 +45,8 @@ def mean_light(spectrum: ComplexArray) -> float:
 def union_of_pupils(model: ForwardModel) -> RealArray:
     """The largest |P_i| of all LEDs, for each bin of the support box."""
     union = np.zeros(model.pupils.box_shape, model.dtype)
-    for first in range(0, len(model), GROUP):
-        stack, index = model.pupils(np.arange(first, min(first + GROUP, len(model))))
+    size = model.pupils.at_once
+    for first in range(0, len(model), size):
+        stack, index = model.pupils(np.arange(first, min(first + size, len(model))))
         np.maximum(union, np.abs(stack[index]).max(axis=0), out=union)
     return union

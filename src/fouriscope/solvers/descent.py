@@ -21,6 +21,8 @@ from fouriscope.solvers.step_control import StepControl
 from fouriscope.solvers.truth import observed_phase, observed_truth
 
 RETREATS_AT_MOST = 30
+# Minibatches of which the frames are announced before they are drawn, where frames are streamed from disk.
+DRAWS_AHEAD = 8
 
 
 class WentAstrayError(Exception):
@@ -141,6 +143,8 @@ class Descent(Solver):
         """d and ∇d at ``s`` over a new minibatch; raises where they show that s leads nowhere."""
         batch = self.sampler.draw(self.rng)
         calibration = self.calibration
+        if self.fidelity.wants_hints:
+            self.fidelity.expect(self.sampler.peek(self.rng, DRAWS_AHEAD))
         misfit, gradient = self.fidelity.gradient(s, batch, None if calibration is None else calibration.observer)
         if not self._safeguard.accepts(misfit, gradient, self._x, batch):
             if calibration is not None:

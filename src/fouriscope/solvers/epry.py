@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
+from fouriscope.fidelity.pipeline import group_size
 from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.solvers._epry_arrays import mean_light, spectrum_of, union_of_pupils, x_of
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
@@ -18,8 +19,6 @@ from fouriscope.solvers.truth import observed_phase, observed_truth
 
 Order = Literal["na", "random", "sampler"]
 
-# Frames and pupils are fetched for so many LEDs at a time, so that memory does not grow with their number.
-GROUP = 64
 # δ, in units of the largest |·|² it stands beside: it only keeps 0/0 away, the steps are bounded by themselves.
 DAMPING = 1e-9
 # The light of an object that explains the frames is at most that of all frames together; beyond this many times that,
@@ -178,12 +177,16 @@ class EPRY(Solver):
         batch = self.sampler.draw(self.rng)
         order = self._in_order(batch.leds)
         order = order[self.fidelity.weights[batch.leds[order]] > 0]
+        if self.fidelity.wants_hints:
+            self.fidelity.expect(self.sampler.peek(self.rng))
+            self.fidelity.read_ahead(batch.leds[order])
         # Copies, so that an interrupted sweep leaves nothing half done.
         spectrum, correction = self._spectrum.copy(), self._correction.copy()
         largest = (float(np.abs(spectrum).max()) * self._largest_pupil) ** 2 if pupil_step else 0.0
         misfits, lights = np.zeros(len(batch.leds)), np.zeros(len(batch.leds))
-        for first in range(0, len(order), GROUP):
-            group = order[first : first + GROUP]
+        size = group_size(self.fidelity.model.geometry, self.fidelity.model.dtype.itemsize)
+        for first in range(0, len(order), size):
+            group = order[first : first + size]
             steps = (object_step, pupil_step, largest)
             misfits[group], lights[group] = self._sweep(spectrum, correction, batch.leds[group], steps)
         if pupil_step:
@@ -226,7 +229,7 @@ class EPRY(Solver):
         sweep(
             *(spectrum, correction, *model.pupils(leds), model.box_rows[leds], model.box_columns[leds]),
             *(*model.geometry.grid_shape, model.geometry.margin),
-            *(*fidelity.frames_of(leds), *fidelity.masks_of(leds)),
+            *fidelity.data_of(leds),
             *(fidelity.loss.code, fidelity.loss.epsilon, *steps, DAMPING, misfits, lights),
         )
         return misfits, lights

@@ -66,7 +66,7 @@ def _contrast(fidelity: DataFidelity, led: int) -> NDArray[Any]:
     """Frame / mean − 1 on the grid, zero in the margin."""
     model = fidelity.model
     frame = np.asarray(fidelity.frames.frame(led), np.float64)
-    mask = fidelity.masks[led if len(fidelity.masks) > 1 else 0] > 0
+    mask = fidelity.mask_of(led)
     mean = frame[mask].mean() if mask.any() else 0.0
     grid = np.zeros(model.geometry.grid_shape)
     if mean > 0:

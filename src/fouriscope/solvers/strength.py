@@ -14,6 +14,7 @@ from fouriscope.reductions import dot
 from fouriscope.solvers.step_size import hessian_product
 
 LEDS_PROBED = 64
+INTENSITIES_AT_ONCE = 8  # so that memory does not grow with the LEDs probed
 
 
 def noise_temperature(
@@ -41,7 +42,7 @@ def noise_temperature(
         PerturbedFrames(fidelity.frames, sigmas, int(rng.integers(2**32))),
         loss=fidelity.loss,
         weights=fidelity.weights,
-        mask=fidelity.masks if fidelity.masks.min() == 0 else None,
+        mask=fidelity.mask,
     )
     noise = noisier.gradient(x, batch).gradient - fidelity.gradient(x, batch).gradient
     probe = rng.choice(np.array([-1.0, 1.0], x.dtype), x.shape)
@@ -55,10 +56,9 @@ def noise_temperature(
 def _residual_noise(fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]) -> dict[int, float]:
     """The noise level of each frame, from what the model leaves of it: where the camera samples so coarsely that the
     intensity aliases, the corners of a frame's own spectrum hold signal too."""
-    predicted = fidelity.model.intensity(x, leds)
     levels = {}
-    for led, prediction in zip(leds, predicted, strict=True):
-        mask = fidelity.masks[led if len(fidelity.masks) > 1 else 0]
-        with np.errstate(invalid="ignore"):  # masked pixels may hold anything
-            levels[int(led)] = frame_noise(fidelity.frames.frame(int(led)) - prediction, mask)
+    for group in np.array_split(leds, range(INTENSITIES_AT_ONCE, len(leds), INTENSITIES_AT_ONCE)):
+        for led, prediction in zip(map(int, group), fidelity.model.intensity(x, group), strict=True):
+            with np.errstate(invalid="ignore"):  # masked pixels may hold anything
+                levels[led] = frame_noise(fidelity.frames.frame(led) - prediction, fidelity.mask_of(led))
     return levels
