@@ -19,6 +19,7 @@ DOCUMENT: dict[str, Any] = {
     "frames": {"path": "frames.npy", "truth": "truth.npy"},
     "microscope": {"wavelength": 513e-9, "na": 0.2, "magnification": 8.1485, "camera_pixel": 6.5e-6},
     "illumination": {"kind": "square", "shape": [7, 7], "pitch": 4e-3, "height": 70e-3},
+    "object": {"margin": 0},
     "solver": {"batch": 12},
     "stop": {"iterations": 20},
 }

@@ -86,6 +86,7 @@ def write_acquisition(out: Path, data: Acquisition, illumination: dict[str, Any]
         "frames": section,
         "microscope": PAPER_MICROSCOPE,
         "illumination": illumination,
+        "object": {"margin": 0},  # the simulated field is periodic
         "prior": {"name": "tv", "strength": "auto"},
         "solver": {"batch": min(60, len(data)), "seed": 0},
         "stop": {"iterations": 300},

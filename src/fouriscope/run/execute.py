@@ -68,19 +68,18 @@ def start_run(
     thread_count()  # raises where the environment asks for a number of threads that is none
     acquisition = build_acquisition(config, base)
     build_stop(config.stop)
-    document: dict[str, Any] = resolved(config, base)
     notes: tuple[str, ...] = ()
     if config.alignment.is_wanted:
         build_solver(acquisition, config)  # bad input is told before an alignment takes its time
         alignment = aligned(acquisition, config.alignment, tell)
-        document, notes = with_alignment(document, alignment), alignment.notes
-        config = parse_config(document, where="the configuration after the alignment")
+        notes = alignment.notes
+        config = parse_config(with_alignment(resolved(config, base), alignment), where="after the alignment")
         acquisition = build_acquisition(config, base)
     digest = FrameDigest(acquisition.frames.shape)
     # Before the folder exists: bad input must leave nothing behind.
     solver = build_solver(acquisition, config, watch=digest.add)
     origin = provenance(acquisition, input_files(config, base), digest=digest) | {"alignment": list(notes)}
-    run = RunFolder.create(folder, document, origin)
+    run = RunFolder.create(folder, resolved(config, base), origin)
     return _solve(run, solver, config, callbacks, checkpoint_seconds, on_start)
 
 
