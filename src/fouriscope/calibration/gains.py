@@ -13,6 +13,9 @@ from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 
+# Dark frames are explained by the object and by the gain alike: the object must be faster.
+DARK_FIELD_SHARE = 0.2
+
 
 class LEDGains(Calibrator):
     """g_i of y_i ≈ g_i |H_i o|², frame by frame, within a factor ``bound`` of 1.
@@ -32,7 +35,7 @@ class LEDGains(Calibrator):
         Passes over the measurements before the first turn. Dark frames grow slowly with the object, and a gain that
         makes up for what is not there yet would keep it from coming.
     rate
-        The part of the way, in the logarithm.
+        The part of the way, in the logarithm; a fifth of it in the dark field.
     bound
         Gains stay within 1/bound … bound.
     """
@@ -56,7 +59,8 @@ class LEDGains(Calibrator):
         model = fidelity.model
         logs = np.zeros(len(model)) if model.gains is None else np.log(model.gains)
         used = batch.leds[fidelity.weights[batch.leds] > 0]
-        logs[used] += self.rate * np.log(gain_ratios(fidelity, x, used))
+        rates = np.where(model.geometry.bright_field[used], self.rate, self.rate * DARK_FIELD_SHARE)
+        logs[used] += rates * np.log(gain_ratios(fidelity, x, used))
         bright = model.geometry.bright_field & (fidelity.weights > 0)
         logs -= logs[bright].mean() if bright.any() else logs.mean()
         limit = np.log(self.bound)

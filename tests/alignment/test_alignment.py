@@ -1,0 +1,140 @@
+"""The place of the LED array and the focus are found from the frames, and what is right stays as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fouriscope.acquisition import Acquisition, ArrayFrames
+from fouriscope.alignment import ORIENTATIONS, Orientation, Trials, align, find_array, find_focus, refine_array
+from fouriscope.alignment.circles import AS_DESCRIBED, sides_of_edge
+from fouriscope.alignment.trials import liveliest_patch
+from fouriscope.errors import InvalidInputError
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import Directions, LEDArray, Pupil
+from tests.calibration.problems import LEDS, smooth_x
+from tests.conftest import OPTICS
+
+DISPLACED = (2.0e-3, -1.5e-3)
+
+
+def acquisition(
+    *, lights: Any = LEDS, believed: Any = LEDS, pupil: Pupil | None = None, frame: int = 48, photons: float = 5000
+) -> Acquisition:
+    """Frames of the array ``lights``, with photon noise, described as if they were of ``believed``."""
+    model = ForwardModel(OPTICS, lights, (frame, frame), pupil=pupil, object="complex")
+    frames = np.random.default_rng(0).poisson(model.intensity(smooth_x(model)) * photons) / photons
+    return Acquisition(OPTICS, believed, ArrayFrames(frames.astype(np.float32)), periodic=True)
+
+
+def off_by(found: Any, truth: LEDArray) -> float:
+    """Farthest difference of an LED's direction, in millimetres at the array's height."""
+    return float(np.abs(found.directions() - truth.directions()).max()) * 70
+
+
+def test_circles_find_a_displaced_array() -> None:
+    right = LEDS.moved(shift=DISPLACED)
+    fit = find_array(acquisition(lights=right))
+    assert off_by(fit.illumination, right) < 0.3
+    assert fit.misplaced[1] < fit.misplaced[0]
+
+
+@pytest.mark.parametrize("orientation", ORIENTATIONS, ids=str)
+def test_circles_tell_the_orientation(orientation: Orientation) -> None:
+    """A rectangle of LEDs off the axis: no flip and no transpose is the same array."""
+    believed = LEDArray.square((7, 9), pitch=4e-3, height=70e-3, offset=(1.3e-3, 0.7e-3))
+    right = LEDArray(orientation(believed.positions), 70e-3, offset=believed.offset)
+    fit = find_array(acquisition(lights=right, believed=believed), orientations=ORIENTATIONS)
+    assert fit.orientation == orientation
+    scores = sorted(fit.scores.values())
+    assert scores[-1] > 1.5 * scores[-2]
+
+
+def test_an_orientation_and_its_twin() -> None:
+    turned = Orientation(transposed=True, flip_y=True, flip_x=False)
+    points = np.array([[1.0, 2.0]])
+    np.testing.assert_array_equal(turned(points), [[-2.0, 1.0]])
+    np.testing.assert_array_equal(turned.twin(points), [[2.0, -1.0]])
+    assert str(AS_DESCRIBED) == "as described"
+
+
+def test_trials_place_the_array_within_hundredths_of_a_millimetre() -> None:
+    right = LEDS.moved(shift=(0.10e-3, -0.07e-3), turn=0.004)
+    fit = refine_array(acquisition(lights=right), motions=("shift", "rotation"))
+    assert fit.moved
+    assert off_by(fit.illumination, right) < 0.03
+
+
+def test_directions_can_be_moved_too() -> None:
+    right = LEDS.moved(shift=(0.12e-3, 0.0))
+    fit = refine_array(acquisition(lights=right, believed=Directions(LEDS.directions())), motions=("shift",))
+    assert off_by(fit.illumination, right) < 0.03
+
+
+@pytest.mark.parametrize("defocus", [-40e-6, 0.0, 130e-6])
+def test_the_focus_is_found(defocus: float) -> None:
+    fit = find_focus(acquisition(pupil=Pupil(defocus=defocus)), reach=150e-6)
+    assert fit.defocus == pytest.approx(defocus, abs=1.5e-6)
+    assert fit.misfits.min() == fit.misfits[list(fit.tried).index(fit.defocus)]
+
+
+def test_what_is_right_is_left_alone() -> None:
+    data = acquisition()
+    found = align(data, focus_reach=60e-6)
+    assert found.acquisition.illumination is data.illumination
+    assert abs(found.acquisition.pupil.defocus) < 1e-6
+    assert any("as described" in note for note in found.notes)
+    assert any("right as it is" in note for note in found.notes)
+
+
+@pytest.mark.slow
+def test_all_at_once() -> None:
+    right = LEDS.moved(shift=DISPLACED)
+    told: list[str] = []
+    found = align(acquisition(lights=right, pupil=Pupil(defocus=30e-6)), focus_reach=60e-6, tell=told.append)
+    assert off_by(found.acquisition.illumination, right) < 0.06
+    assert found.acquisition.pupil.defocus == pytest.approx(30e-6, abs=2e-6)
+    assert tuple(told) == found.notes
+
+
+def test_a_patch_is_a_part_of_the_field_with_its_own_centre() -> None:
+    frames = np.ones((81, 100, 90), np.float32)
+    frames[:, 70:80, 60:70] += np.random.default_rng(0).normal(0, 0.5, (10, 10)).astype(np.float32)
+    mask = np.ones((100, 90), bool)
+    mask[75, 65] = False
+    data = Acquisition(OPTICS, LEDS, ArrayFrames(frames), mask=mask, patch_center=(1e-5, 0.0))
+    patch = liveliest_patch(data, 32)
+    assert patch.frame_shape == (32, 32)
+    assert not patch.periodic
+    top = round((patch.patch_center[0] - 1e-5) / OPTICS.pixel + 50 - 16)
+    left = round(patch.patch_center[1] / OPTICS.pixel + 45 - 16)
+    assert top <= 70 and top + 32 >= 80
+    assert left <= 60 and left + 32 >= 70
+    np.testing.assert_array_equal(patch.frames.frame(3), frames[3, top : top + 32, left : left + 32])
+    assert patch.mask is not None
+    assert not np.asarray(patch.mask)[0, 75 - top, 65 - left]
+
+
+def test_a_guess_that_fits_nothing_is_infinitely_bad() -> None:
+    trials = Trials.of(acquisition())
+    assert trials.misfit(illumination=LEDS.moved(shift=(0.2, 0.0))) == np.inf
+
+
+def test_sides_of_the_edge() -> None:
+    means = np.array([1.0, 0.95, 1.02, 0.4, 0.02, 0.01, 0.015, 0.02])
+    np.testing.assert_array_equal(sides_of_edge(means, np.arange(8)), [1, 1, 1, 0, -1, -1, -1, -1])
+    assert not sides_of_edge(np.linspace(0.9, 1.1, 8), np.arange(8)).any(), "frames of one kind"
+
+
+def test_wrong_questions() -> None:
+    data = acquisition(frame=32)
+    with pytest.raises(InvalidInputError, match="motions"):
+        refine_array(data, motions=("shiver",))  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="reach"):
+        find_focus(data, reach=-1.0)
+    dark = replace(data, frames=ArrayFrames(np.zeros((81, 32, 32), np.float32)))
+    with pytest.raises(InvalidInputError, match="bright-field frames"):
+        find_array(replace(dark, weights=np.eye(81)[0] + np.eye(81)[1]))

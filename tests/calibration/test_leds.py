@@ -1,0 +1,112 @@
+"""Gains and positions of LEDs are found, stay within their bounds, and leave a perfect array alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fouriscope.calibration import Calibrator, LEDGains, LEDPositions
+from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import AllLEDs
+from fouriscope.metrics import field_nrmse
+from fouriscope.optics import Adjusted
+from fouriscope.solvers import EPRY, Iterations
+from tests.calibration.problems import LEDS, fidelity_of, model_of, smooth_x, solver_of
+
+
+def bin_na() -> float:
+    model = model_of()
+    return model.geometry.frequency_step[0] * model.optics.wavelength
+
+
+def jittered() -> Adjusted:
+    """Each LED off by some 0.3 bins, but for those whose direct light would change sides."""
+    shifts = np.random.default_rng(2).normal(0.0, 0.3, (81, 2))
+    nominal = LEDS.directions()
+    near = np.abs(np.hypot(nominal[:, 0], nominal[:, 1]) - 0.2) < 1.5 * bin_na()
+    shifts[near] = 0
+    return Adjusted(LEDS, (shifts - shifts.mean(axis=0)) * bin_na())
+
+
+def test_gains_are_found() -> None:
+    gains = np.exp(np.random.default_rng(0).normal(0.0, 0.2, 81))
+    gains /= np.exp(np.log(gains[model_of().geometry.bright_field]).mean())
+    solver = solver_of(fidelity_of(model_of(gains=gains), model_of()), LEDGains(every=1))
+    solver.solve(Iterations(160))
+    found = solver.fidelity.model.gains
+    assert found is not None
+    bright = solver.fidelity.model.geometry.bright_field
+    assert np.log(found[bright]).mean() == pytest.approx(0.0, abs=1e-9), "the gauge"
+    assert np.abs(np.log(found / gains))[bright].max() < 0.02
+    dark = np.sqrt(np.mean(np.log(np.stack([found, np.ones(81)]) / gains)[:, ~bright] ** 2, axis=1))
+    assert dark[0] < 0.6 * dark[1], "nearer than no calibration"
+
+
+def test_gains_stay_within_their_bound() -> None:
+    gains = np.ones(81)
+    gains[40] = 5.0  # the LED on the axis
+    solver = solver_of(fidelity_of(model_of(gains=gains), model_of()), LEDGains(every=1, start=1, bound=1.5))
+    solver.solve(Iterations(40))
+    found = solver.fidelity.model.gains
+    assert found is not None
+    assert found.max() <= 1.5 + 1e-9
+    assert found.min() >= 1 / 1.5 - 1e-9
+
+
+def test_positions_of_bright_field_leds_are_found() -> None:
+    lens = model_of(illumination=jittered())
+    solver = solver_of(fidelity_of(lens, model_of()), LEDPositions(every=1))
+    solver.solve(Iterations(200))
+    bright = lens.geometry.bright_field
+
+    def error(model: object) -> float:
+        off = (model.geometry.na - lens.geometry.na)[bright] / bin_na()  # type: ignore[attr-defined]
+        return float(np.sqrt(np.mean((off - off.mean(axis=0)) ** 2)))
+
+    assert error(solver.fidelity.model) < 0.5 * error(model_of())
+
+
+def test_positions_keep_gauge_and_bound() -> None:
+    solver = solver_of(
+        fidelity_of(model_of(illumination=jittered()), model_of()), LEDPositions(every=1, start=1, bound=0.1)
+    )
+    solver.solve(Iterations(30))
+    lights = solver.fidelity.model.illumination
+    assert isinstance(lights, Adjusted)
+    assert np.abs(lights.shifts).max() <= 0.1 * bin_na() * (1 + 1e-9)
+    assert np.abs(lights.shifts.mean(axis=0)).max() < 0.02 * bin_na()
+
+
+@pytest.mark.parametrize("calibrator", [LEDGains(), LEDPositions()], ids=lambda one: one.name)
+def test_a_perfect_array_is_not_made_worse(calibrator: Calibrator) -> None:
+    lens = model_of()
+    truth = lens.transmittance(smooth_x(lens))
+    errors = []
+    for calibrators in ([], [calibrator]):
+        solver = solver_of(fidelity_of(lens, model_of(), photons=2000), *calibrators)
+        solver.solve(Iterations(100))
+        errors.append(field_nrmse(lens.transmittance(solver.x), truth))
+    assert errors[1] < 1.08 * errors[0]
+
+
+def test_epry_can_be_calibrated_too() -> None:
+    gains = np.ones(81)
+    gains[40] = 1.4
+    fidelity = fidelity_of(model_of(gains=gains), model_of())
+    solver = EPRY(fidelity, AllLEDs(np.arange(81)), pupil_step=0.5)
+    from fouriscope.calibration import Calibration
+
+    solver.calibration = Calibration([LEDGains(every=1, start=3), LEDPositions(every=2)])
+    solver.solve(Iterations(20))
+    found = solver.fidelity.model.gains
+    assert found is not None
+    assert found[40] == found.max()
+    assert found[40] == pytest.approx(1.4, rel=0.1)
+    assert solver.pupil.shape == (32, 32)
+
+
+def test_wrong_parameters() -> None:
+    with pytest.raises(InvalidInputError, match="bound above 1"):
+        LEDGains(bound=0.5)
+    with pytest.raises(InvalidInputError, match="every"):
+        LEDPositions(every=0)
