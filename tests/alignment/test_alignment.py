@@ -111,8 +111,8 @@ def test_a_patch_is_a_part_of_the_field_with_its_own_centre() -> None:
     assert not patch.periodic
     top = round((patch.patch_center[0] - 1e-5) / OPTICS.pixel + 50 - 16)
     left = round(patch.patch_center[1] / OPTICS.pixel + 45 - 16)
-    assert top <= 70 and top + 32 >= 80
-    assert left <= 60 and left + 32 >= 70
+    assert top <= 70 <= 80 <= top + 32
+    assert left <= 60 <= 70 <= left + 32
     np.testing.assert_array_equal(patch.frames.frame(3), frames[3, top : top + 32, left : left + 32])
     assert patch.mask is not None
     assert not np.asarray(patch.mask)[0, 75 - top, 65 - left]
