@@ -18,6 +18,8 @@ BENCHMARKS = (
     "cnn",
     "quality",
     "steps",
+    "calibration",
+    "blood_smear",
     "paper",
 )
 

@@ -95,8 +95,10 @@ def sample(model: ForwardModel) -> NDArray[Any]:
     from skimage import data
     from skimage.transform import resize
 
-    camera, coins = (resize(np.asarray(getattr(data, name)(), float), model.object_shape, anti_aliasing=True)
-                     for name in ("camera", "coins"))
+    camera, coins = (
+        resize(np.asarray(getattr(data, name)(), float), model.object_shape, anti_aliasing=True)
+        for name in ("camera", "coins")
+    )
     field = (0.6 + 0.4 * coins / coins.max()) * np.exp(1j * (camera - camera.min()) / np.ptp(camera))
     steps = np.asarray(model.geometry.frequency_step) * model.optics.wavelength / model.synthetic_na
     rows, columns = (np.fft.fftfreq(n, 1 / n) * step for n, step in zip(model.object_shape, steps, strict=True))
