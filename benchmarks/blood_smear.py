@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from fouriscope.forward import ForwardModel
 from fouriscope.optics import Pupil, automatic_margin
 from fouriscope.priors import BM3D, TV, NoPrior, Prior
 from fouriscope.solvers import EPRY, Iterations, PnP
+from fouriscope.tuning import Trial, tune
 from fouriscope.tuning.holdout import hold_out
 
 DATA = Path(os.environ.get("FOURISCOPE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -28,6 +30,9 @@ ACQUISITION = DATA / "fpm" / "uconn_bloodsmear_green"
 BATCH, PASSES = 60, 50
 ZOOM = 4  # object pixels a frame pixel: enough for the field of NA 0.52
 DECAYS = (0.0, 0.1, 0.3, 1.0)
+PRIORS: dict[str, Callable[..., Prior]] = {"TV": TV, "BM3D": partial(BM3D, profile="fast")}
+# The search for a strength: what a lens that is not quite a lens leaves is far above noise, so the steps are wide.
+EVALUATIONS, FACTOR = 7, 30.0
 
 
 def main() -> None:
@@ -40,24 +45,23 @@ def main() -> None:
     seen = replace(data, weights=np.where(np.isin(np.arange(len(data)), held), 0.0, 1.0))
     bright = _model(data, margin).geometry.bright_field[held]
     print(f"{len(held)} of {len(data)} LEDs held out, {int(bright.sum())} of them in bright field\n")
-    rows: list[tuple[str, NDArray[np.float64], NDArray[np.float64]]] = []
-    for decay in DECAYS:
-        rows.append((f"EPRY, pupil recovered, decay {decay:g}", *epry(seen, margin, held, decay)))
-    for name, prior in (("NoReg", NoPrior), ("TV", TV), ("BM3D", BM3D)):
-        rows.append((f"{name}-Online", *online(seen, margin, held, prior, [ZernikePupil()])))
-        rows.append((f"{name}-Online, gains too", *online(seen, margin, held, prior, [ZernikePupil(), LEDGains()])))
-    best = min(float(scores.mean()) for name, scores, _ in rows if name.startswith("EPRY"))
-    lines = []
-    for name, scores, fitted in rows:
-        score = float(scores.mean())
-        judged = name.startswith(("TV", "BM3D"))
-        cells = bar(f"blood smear, {name}: held-out misfit beside EPRY's best", score / best, 1) if judged else ["", ""]
-        dark = float(scores[~bright].mean())
-        lines.append(
-            [name, f"{score:.5f}", f"{dark:.5f}", f"{float(fitted.mean()):.5f}", f"{score / best:.3f}", *cells]
-        )
+    strengths = {name: tuned(seen, margin, prior()) for name, prior in PRIORS.items()}
+    scores = {f"EPRY, pupil recovered, decay {decay:g}": epry(seen, margin, held, decay) for decay in DECAYS}
+    scores["NoReg-Online"] = online(seen, margin, held, NoPrior)
+    scores["NoReg-Online, gains too"] = online(seen, margin, held, NoPrior, [ZernikePupil(), LEDGains()])
+    for name, prior in PRIORS.items():
+        scores[f"{name}-Online, automatic strength"] = online(seen, margin, held, prior)
+        scores[f"{name}-Online, tuned strength"] = online(seen, margin, held, partial(prior, strength=strengths[name]))
+    best = min(float(found.mean()) for name, (found, _) in scores.items() if name.startswith("EPRY"))
+    rows = []
+    for name, (found, fitted) in scores.items():
+        ratio = float(found.mean()) / best
+        judged = name.startswith(tuple(PRIORS))
+        cells = bar(f"blood smear, {name}: held-out misfit beside EPRY's best", ratio, 1) if judged else ["", ""]
+        numbers = (found.mean(), found[~bright].mean(), fitted.mean())
+        rows.append([name, *(f"{number:.2f}" for number in numbers), f"{ratio:.3f}", *cells])
     header = ("method", "held-out misfit", "dark field alone", "misfit of the others", "beside EPRY's best", "bar", "")
-    table(f"Blood smear, {PASSES} passes, amplitude loss, margin {margin}", header, lines)
+    table(f"Blood smear, {PASSES} passes, amplitude loss, margin {margin}", header, rows)
 
 
 def aligned() -> Acquisition:
@@ -80,16 +84,43 @@ def online(
     margin: int,
     held: NDArray[np.int64],
     prior: Callable[[], Prior],
-    calibrators: list[Calibrator],
+    calibrators: Sequence[Calibrator] = (),
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Misfits of held-out and of other LEDs after PnP with minibatches, each prior with its automatic strength."""
+    """Misfits of held-out and of other LEDs after PnP with minibatches; the pupil's Zernike coefficients are free."""
     fidelity = DataFidelity.of(data, _model(data, margin), loss="amplitude")
     population = np.flatnonzero(fidelity.weights > 0)
     sampler = StratifiedSampler(population, BATCH, fidelity.model.geometry.bright_field)
-    solver = PnP(fidelity, sampler, [prior(), prior()], seed=0)
-    solver.calibration = Calibration(calibrators)
+    solver = PnP(fidelity, sampler, [prior(), prior()], acceleration=False, seed=0)
+    solver.calibration = Calibration(calibrators or [ZernikePupil()])
     solver.solve(Iterations(round(PASSES * len(population) / BATCH)))
     return fidelity.misfits(solver.x, held), fidelity.misfits(solver.x, population)
+
+
+def tuned(data: Acquisition, margin: int, prior: Prior) -> float:
+    """The strength that predicts best some LEDs of ``data`` that `tune` holds out itself: those held out here are
+    unknown to it, as they have weight 0."""
+    found = tune(
+        data,
+        prior=prior,
+        criterion="held-out",
+        evaluations=EVALUATIONS,
+        factor=FACTOR,
+        batch=BATCH,
+        iterations=round(PASSES / 2 * len(data) / BATCH),
+        loss="amplitude",
+        object="complex",
+        object_shape=_model(data, margin).object_shape,
+        margin=margin,
+        calibrate="zernike",
+        acceleration=False,
+    )
+    trials = ", ".join(f"{trial.value:.1e}: {-trial.score:.2f}" for trial in sorted(found.trials, key=_value))
+    print(f"{prior.name}: strength {found.value:.1e} (misfits of LEDs held out by the search: {trials})\n", flush=True)
+    return found.value
+
+
+def _value(trial: Trial) -> float:
+    return trial.value
 
 
 def epry(
