@@ -64,6 +64,13 @@ def unknown_pupil(*, whole_bins: bool) -> Problem:
     return Problem(lens, model, exposed(lens.intensity(x), ELECTRONS), lens.transmittance(x), free=True)
 
 
+def known_pupil() -> Problem:
+    """The same aberrations, told, on whole bins and without noise: what any method should solve."""
+    lens = _model(on_whole_bins(microscope.leds()), FRAME, ABERRATIONS)
+    x = sample(lens)
+    return Problem(lens, lens, exposed(lens.intensity(x), None), lens.transmittance(x))
+
+
 def beyond_the_frame(electrons: float | None) -> Problem:
     """The middle of a field of four times the area: light comes in over every border, and nothing is periodic."""
     whole = _model(microscope.leds(), 2 * FRAME)
