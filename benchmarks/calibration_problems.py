@@ -37,9 +37,9 @@ class Problem:
     truth: Field
     free: bool = False
 
-    def acquisition(self) -> Acquisition:
+    def acquisition(self, *, periodic: bool) -> Acquisition:
         """What somebody would reconstruct who believes ``model``."""
-        return Acquisition(self.model.optics, self.model.illumination, ArrayFrames(self.frames))
+        return Acquisition(self.model.optics, self.model.illumination, ArrayFrames(self.frames), periodic=periodic)
 
     def error(self, field: Field) -> float:
         """NRMSE of ``field`` in the frames' window, after the best complex factor and, if free, the best shift."""
