@@ -28,6 +28,7 @@ from fouriscope.tuning.holdout import hold_out
 DATA = Path(os.environ.get("FOURISCOPE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ACQUISITION = DATA / "fpm" / "uconn_bloodsmear_green"
 BATCH, PASSES = 60, 50
+DRAWS = (0, 1, 2)
 ZOOM = 4  # object pixels a frame pixel: enough for the field of NA 0.52
 DECAYS = (0.0, 0.1, 0.3, 1.0)
 PRIORS: dict[str, Callable[..., Prior]] = {"TV": TV, "BM3D": partial(BM3D, profile="fast")}
@@ -41,8 +42,8 @@ def main() -> None:
         return
     data = aligned()
     margin = automatic_margin(data.frame_shape)
-    held = hold_out(_model(data, margin).geometry, np.arange(len(data)), None, np.random.default_rng(0))
-    seen = replace(data, weights=np.where(np.isin(np.arange(len(data)), held), 0.0, 1.0))
+    _draws(data, margin)
+    held, seen = held_out(data, margin, 0)
     bright = _model(data, margin).geometry.bright_field[held]
     print(f"{len(held)} of {len(data)} LEDs held out, {int(bright.sum())} of them in bright field\n")
     strengths = {name: tuned(seen, margin, prior()) for name, prior in PRIORS.items()}
@@ -62,6 +63,28 @@ def main() -> None:
         rows.append([name, *(f"{number:.2f}" for number in numbers), f"{ratio:.3f}", *cells])
     header = ("method", "held-out misfit", "dark field alone", "misfit of the others", "beside EPRY's best", "bar", "")
     table(f"Blood smear, {PASSES} passes, amplitude loss, margin {margin}", header, rows)
+
+
+def _draws(data: Acquisition, margin: int) -> None:
+    """Which LEDs are held out decides much: three draws, without the search for a strength."""
+    rows = []
+    for draw in DRAWS:
+        held, seen = held_out(data, margin, draw)
+        theirs = float(epry(seen, margin, held, 0.3)[0].mean())
+        ours = [float(online(seen, margin, held, prior)[0].mean()) for prior in (NoPrior, TV)]
+        cells = bar(f"blood smear, draw {draw}, TV-Online: held-out misfit beside EPRY's", ours[1] / theirs, 1)
+        rows.append(
+            [f"draw {draw}", *(f"{number:.1f}" for number in (theirs, *ours)), f"{ours[1] / theirs:.2f}", *cells]
+        )
+    header = ("held out", "EPRY, decay 0.3", "NoReg-Online", "TV-Online", "TV beside EPRY", "bar", "")
+    table(f"Blood smear, held-out misfit by draw, {PASSES} passes, automatic strength", header, rows)
+
+
+def held_out(data: Acquisition, margin: int, draw: int) -> tuple[NDArray[np.int64], Acquisition]:
+    """Some LEDs, and the acquisition in which they have weight 0."""
+    everything = np.arange(len(data))
+    held = hold_out(_model(data, margin).geometry, everything, None, np.random.default_rng(draw))
+    return held, replace(data, weights=np.where(np.isin(everything, held), 0.0, 1.0))
 
 
 def aligned() -> Acquisition:
