@@ -19,6 +19,8 @@ BENCHMARKS = (
     "cnn",
     "quality",
     "steps",
+    "calibration",
+    "blood_smear",
     "paper",
 )
 

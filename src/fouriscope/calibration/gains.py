@@ -61,8 +61,10 @@ class LEDGains(Calibrator):
         used = batch.leds[fidelity.weights[batch.leds] > 0]
         rates = np.where(model.geometry.bright_field[used], self.rate, self.rate * DARK_FIELD_SHARE)
         logs[used] += rates * np.log(gain_ratios(fidelity, x, used))
-        bright = model.geometry.bright_field & (fidelity.weights > 0)
-        logs -= logs[bright].mean() if bright.any() else logs.mean()
+        counted = fidelity.weights > 0
+        bright = model.geometry.bright_field & counted
+        # A frame that is left out is never fitted: its gain stays 1 instead of drifting with the gauge of the others.
+        logs[counted] -= logs[bright if bright.any() else counted].mean()
         limit = np.log(self.bound)
         return model.revised(gains=np.exp(np.clip(logs, -limit, limit)))
 
