@@ -14,6 +14,7 @@ from rich.table import Table
 
 from fouriscope.cli.progress import duration, graceful_interrupt
 from fouriscope.errors import InvalidInputError
+from fouriscope.plots import check_zoom
 from fouriscope.reproduction.figure4 import CLOSE_UPS, Zoom
 from fouriscope.reproduction.figure4_report import figure4_blocks, figure4_page
 from fouriscope.reproduction.pages import Block, write_pages
@@ -62,6 +63,9 @@ def run_paper_command(
     """Run, and print the table of bars; an interrupted run goes on where it was."""
     figures, squares = _wanted(figure, data, zooms)
     specimen = None if data is None else Specimen.load(data)
+    if specimen is not None:
+        for square in squares:
+            check_zoom(square, specimen.field)
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[details]}"))
     began = time.monotonic()
     with (
@@ -110,7 +114,7 @@ def _wanted(figure: str, data: Path | None, zooms: Sequence[str]) -> tuple[set[s
         raise InvalidInputError(f"--figure is 1, 2, 3, 4 or all, got {figure!r}")
     if figure == "4" and data is None:
         raise InvalidInputError(
-            "figure 4 is made from measured frames: give their configuration, which `fouriscope import` writes, with --data"
+            "figure 4 is made from measured frames: name their configuration, as `fouriscope import` writes it, with --data"
         )
     if figure in FIGURES and data is not None:
         raise InvalidInputError(f"--data belongs to figure 4, but --figure is {figure}; leave one of them out")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
+from fouriscope.forward import ForwardModel
 from fouriscope.optics import Geometry
 from fouriscope.reproduction.protocol import BATCH, Method
 from fouriscope.run.aligned import aligned, with_alignment
@@ -49,6 +50,8 @@ class Specimen:
         The LEDs whose frames are predicted in the end: 8 %, spread over bright and dark field.
     checksum
         Of the frames.
+    field
+        Rows and columns of the reconstruction, without its margin.
     assumed
         What the file does not say and was chosen here, in words.
     notes
@@ -61,6 +64,7 @@ class Specimen:
     acquisition: Acquisition
     held_out: NDArray[np.int64]
     checksum: str
+    field: tuple[int, int]
     assumed: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -71,7 +75,7 @@ class Specimen:
         base = path.resolve().parent
         acquisition = build_acquisition(config, base)
         acquisition.check_frames()
-        build_model(acquisition, config)  # what cannot be reconstructed is told before anything takes its time
+        model = build_model(acquisition, config)  # what does not fit is told before anything takes its time
         held_out = _held_out(acquisition, config.solver.seed, path)
         return cls(
             path.stem,
@@ -80,6 +84,7 @@ class Specimen:
             _without(acquisition, held_out),
             held_out,
             checksum(acquisition.frames),
+            _field(model),
             tuple(assumed),
         )
 
@@ -151,6 +156,11 @@ def with_choices(config: RunConfig) -> tuple[RunConfig, list[str]]:
         update["calibration"] = CALIBRATION
         assumed.append("aberrations (Zernike) and LED gains calibrated beside the object")
     return config.model_copy(update=update), assumed
+
+
+def _field(model: ForwardModel) -> tuple[int, int]:
+    rows, columns = model.geometry.object_window
+    return len(range(model.object_shape[0])[rows]), len(range(model.object_shape[1])[columns])
 
 
 def _held_out(acquisition: Acquisition, seed: int, path: Path) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from fouriscope.run.files import read_arrays, write_arrays
 from fouriscope.solvers import Callback, Iterations, Record, Solver
 
 FORMAT = 1
-# The misfit of held-out frames no longer falls after so many minibatches of 60, on the blood smear that this was tried on.
+# On the blood smear that this was tried on, the misfit of held-out frames hardly falls after so many iterations.
 GRADIENTS = 300
 QUICK_GRADIENTS = 60
 COLUMNS = ("iteration", "frames_seen", "seconds", "misfit", "residual")
@@ -36,7 +36,7 @@ BASELINE = method("EPRY")
 class MeasuredCell:
     """A measured sample reconstructed with one method, and how well that predicts the frames it has not seen.
 
-    ``plain`` and ``fitted`` are the misfits of the held-out frames (:func:`fouriscope.reproduction.predictions.predict`).
+    ``plain`` and ``fitted`` are the misfits of the held-out frames (:mod:`fouriscope.reproduction.predictions`).
     """
 
     method: str
@@ -118,9 +118,8 @@ def run_specimen(
     done, cells = 0.0, {}
     for one in methods:
         on_progress(done, f"{specimen.name}: {one.name}")
-        cells[one.name] = _cell(
-            specimen, one, gradients, kept, [_reporter(specimen, one, done, on_progress), interrupt]
-        )
+        callbacks = [_reporter(specimen, one, done, on_progress), interrupt]
+        cells[one.name] = _cell(specimen, one, gradients, kept, callbacks)
         done += one.milliseconds(gradients)
     on_progress(done, "done")
     bright = model.geometry.bright_field[specimen.held_out]
