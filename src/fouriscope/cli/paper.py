@@ -114,7 +114,7 @@ def _wanted(figure: str, data: Path | None, zooms: Sequence[str]) -> tuple[set[s
         raise InvalidInputError(f"--figure is 1, 2, 3, 4 or all, got {figure!r}")
     if figure == "4" and data is None:
         raise InvalidInputError(
-            "figure 4 is made from measured frames: name their configuration, as `fouriscope import` writes it, with --data"
+            "figure 4 is made from measured frames: name their configuration (from `fouriscope import`) with --data"
         )
     if figure in FIGURES and data is not None:
         raise InvalidInputError(f"--data belongs to figure 4, but --figure is {figure}; leave one of them out")
