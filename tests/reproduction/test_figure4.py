@@ -16,17 +16,17 @@ import tomli_w
 import fouriscope as fs
 from fouriscope.acquisition import ArrayFrames
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import DataFidelity
+from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.reproduction.figure4 import lively_squares
 from fouriscope.reproduction.figure4_report import figure4_blocks, figure4_page
 from fouriscope.reproduction.pages import Table, Words, write_pages
 from fouriscope.reproduction.paper_run import run_figure4
-from fouriscope.reproduction.predictions import predict, predicting_model
+from fouriscope.reproduction.predictions import predict
 from fouriscope.reproduction.protocol import method
 from fouriscope.reproduction.specimen import Specimen
 from fouriscope.reproduction.specimen_run import BASELINE, FIGURE_4, MeasuredSummary
 from fouriscope.run.files import write_text
-from fouriscope.solvers import Iterations, Record, Solver
+from fouriscope.solvers import EPRY, Iterations, Record, Solver
 
 DATA = Path(os.environ.get("FOURISCOPE_DATA", Path(__file__).parents[2].parent / "shared" / "data")) / "fpm"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the real acquisitions are not here: {DATA}")
@@ -143,7 +143,7 @@ def test_held_out_frames_are_seen_by_none(path: Path) -> None:
             solver, _ = one.solver(method(name), GRADIENTS)
             solver.solve(Iterations(GRADIENTS))
             results.append(solver.x)
-        np.testing.assert_array_equal(*results)
+        np.testing.assert_array_equal(results[0], results[1])
 
 
 def test_a_second_run_computes_nothing(finished: tuple[Path, Outcome], path: Path) -> None:
@@ -186,20 +186,17 @@ def test_other_frames_or_settings_are_another_result(path: Path) -> None:
     assert len({one.fingerprint() for one in (specimen, louder, other_loss)}) == 3
 
 
-def test_eprys_own_pupil_predicts(path: Path) -> None:
-    """With the pupil that it recovered its own frames fit about as it says; with the one it was given they do not."""
-    specimen = Specimen.load(path)
-    steady = replace(
-        BASELINE, options=BASELINE.options | {"epry_decay": 0.0}
-    )  # steps that last until the pupil is found
-    solver, _ = specimen.solver(steady, GRADIENTS)
-    solver.solve(Iterations(60))
-    seen = np.flatnonzero(np.asarray(specimen.acquisition.weights) > 0)
-    fidelity = DataFidelity.of(specimen.acquisition, predicting_model(solver), loss="amplitude")
-    own, given = fidelity.misfits(solver.x, seen).mean(), solver.fidelity.misfits(solver.x, seen).mean()
-    assert own < 0.3 * given
-    prediction = predict(solver, specimen.acquisition, specimen.held_out)
-    assert prediction.plain.mean() < solver.fidelity.misfits(solver.x, specimen.held_out).mean()
+def test_eprys_own_pupil_predicts() -> None:
+    """A lens out of focus, which only EPRY's pupil knows: with it frames are explained, without it they are not."""
+    optics, leds = fs.Optics(**MICROSCOPE), fs.LEDArray.square(7, pitch=4e-3, height=70e-3)
+    lens = fs.ForwardModel(optics, leds, (32, 32), pupil=fs.Pupil(defocus=10e-6))
+    data = fs.simulate(lens, 0.4 * (np.indices(lens.object_shape).sum(axis=0) % 40 < 20), seed=0)
+    fidelity = DataFidelity.of(data, fs.ForwardModel(optics, leds, (32, 32), object="complex"), loss="amplitude")
+    held_out = np.array([10, 24, 40])
+    solver = EPRY(fidelity, AllLEDs(np.setdiff1d(np.arange(49), held_out)), pupil_step=1.0)
+    solver.solve(Iterations(40))
+    prediction = predict(solver, data, held_out)
+    assert prediction.plain.mean() < 0.3 * fidelity.misfits(solver.x, held_out).mean()
 
 
 def test_the_file_decides_and_the_rest_is_chosen(tmp_path: Path) -> None:
