@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,9 @@ COLUMNS = ("iteration", "frames_seen", "seconds", "misfit", "residual")
 
 # One denoising an iteration, as in the paper; and the sequential method of laboratories, to stand beside them.
 FIGURE_4 = tuple(one for one in METHODS if one.in_paper and one.data != "Full")
-BASELINE = method("EPRY")
+# Its steps shrink ten times more slowly than in the simulation, whose pupil is known: here it has one to find. Of the
+# decays 0, 0.03, 0.1 and 0.3 this one predicts held-out frames of the blood smear best: the baseline is a strong one.
+BASELINE = replace(method("EPRY"), options=method("EPRY").options | {"epry_decay": 0.03})
 
 
 @dataclass(frozen=True, eq=False)
