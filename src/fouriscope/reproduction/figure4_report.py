@@ -29,8 +29,8 @@ def figure4_blocks(summary: MeasuredSummary, pictures: Sequence[Path]) -> list[B
             f"{acquisition.optics.wavelength * 1e9:.0f} nm, NA {acquisition.optics.na:g}, pixels of "
             f"{summary.pixel * 1e6:.3f} µm in the reconstruction. {BATCH} measurements an iteration, "
             f"{summary.gradients} iterations with one denoising each, as the paper's; Batch uses the same {BATCH} "
-            "frames always, Online new ones in every iteration. The paper's HeLa cells are not public in this form; "
-            "these are others."
+            "frames always, Online new ones in every iteration. The sample is not the paper's HeLa "
+            "cells."
         ),
         Words(_settings(summary)),
     ]
