@@ -418,3 +418,32 @@ def test_the_map_shows_every_led_at_its_direction_and_how_it_moved(truth: Image)
         _leds(gains=np.ones(3))
     with pytest.raises(InvalidInputError, match="positive NA"):
         plots.PupilView(np.ones((4, 4)), (0.1, 0.1), -1.0)
+
+
+def test_a_grid_shows_the_same_squares_of_every_image_on_one_scale(truth: Image) -> None:
+    rows = [[plots.Panel(f"{row}{column}", truth * (1 + row)) for column in range(3)] for row in range(2)]
+    figure = plots.grid_figure(rows, pixel=1e-6, zooms=[(0, 5, 20), (30, 10, 25)], title="Six")
+    axes = _image_axes(figure)
+    assert len(axes) == 18
+    assert len({one.get_images()[0].get_clim() for one in axes}) == 1
+    assert {(one.get_xlim(), one.get_ylim()) for one in axes} == {
+        ((0.0, 60.0), (60.0, 0.0)),
+        ((5.0, 25.0), (20.0, 0.0)),
+        ((10.0, 35.0), (55.0, 30.0)),
+    }
+    assert all(panel.title in _words(figure) for row in rows for panel in row)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rows": []}, "all of one length"),
+        ({"zooms": [(0, 0, 5)] * 3}, "room for 2 close-ups, but 3"),
+        ({"zooms": [(50, 50, 20)]}, "a square inside the image"),
+    ],
+)
+def test_grids_that_cannot_be_drawn(truth: Image, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        plots.grid_figure(**{"rows": [[plots.Panel("one", truth)]], **arguments})
+    with pytest.raises(InvalidInputError, match="one field in one shape"):
+        plots.grid_figure([[plots.Panel("one", truth), plots.Panel("other", truth[::2])]])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_cli import Command, fouriscope
+from tests.reproduction.test_figure4 import write_acquisition
 
 __all__ = ["fouriscope"]
 
@@ -30,8 +31,17 @@ def test_the_quick_version_from_end_to_end(fouriscope: Command, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--figure", "7"), "--figure is 1, 2, 3 or all, got '7'"),
+        (("--figure", "7"), "--figure is 1, 2, 3, 4 or all, got '7'"),
         (("--images", "/nowhere"), "/nowhere is not a folder"),
+        (("--figure", "4"), "with --data"),
+        (("--figure", "4", "--data", "/nowhere.toml"), "/nowhere.toml: no such file"),
+        (("--figure", "2", "--data", "a.toml"), "--data belongs to figure 4, but --figure is 2"),
+        (("--zoom", "1,2,3"), "--zoom belongs to figure 4"),
+        (
+            ("--figure", "4", "--data", "a.toml", "--zoom", "1,2"),
+            "row,column,size in pixels, such as 120,300,90, got '1,2'",
+        ),
+        (("--figure", "4", "--data", "a.toml", *3 * ("--zoom", "1,2,3")), "room for 2 close-ups, got 3"),
     ],
 )
 def test_wrong_requests(fouriscope: Command, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -45,3 +55,19 @@ def test_an_image_that_cannot_be_read(fouriscope: Command, tmp_path: Path) -> No
     assert "broken.png: cannot be read as an image" in fouriscope.fails(
         "paper", "--out", tmp_path / "out", "--images", tmp_path
     )
+
+
+def test_figure_4_from_end_to_end(fouriscope: Command, tmp_path: Path) -> None:
+    config, out = write_acquisition(tmp_path / "data", alignment={}), tmp_path / "paper"
+    assert "zoom must be (row, column, size) of a square inside" in fouriscope.fails(
+        "paper", "--figure", "4", "--data", config, "--out", out, "--zoom", "1,1,900"
+    )
+    assert not out.exists()
+    ended = fouriscope("paper", "--figure", "4", "--data", config, "--out", out, "--quick", "--zoom", "10,12,20")
+    assert (ended.code, ended.err) == (0, "")
+    assert "nothing here has converged" in ended.out
+    assert "predicts held-out frames" in ended.out
+    assert {"figure4-amplitude.png", "figure4-phase.pdf", "figure4.json", "report.html"} <= {
+        p.name for p in out.iterdir()
+    }
+    assert "| EPRY |" in (out / "report.md").read_text()

@@ -189,7 +189,15 @@ def paper(
     images: Annotated[
         Path | None, typer.Option(help="Folder with the paper's images (or others); scikit-image's otherwise.")
     ] = None,
-    figure: Annotated[str, typer.Option(help="1, 2, 3 or all.")] = "all",
+    figure: Annotated[str, typer.Option(help="1, 2, 3, 4 or all (4 only with --data).")] = "all",
+    data: Annotated[
+        Path | None,
+        typer.Option(help="For figure 4: a measured acquisition, as `fouriscope import` writes it."),
+    ] = None,
+    zoom: Annotated[
+        list[str] | None,
+        typer.Option(help="A close-up of figure 4, row,column,size in pixels; once or twice. Chosen otherwise."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for figures, report and everything computed on the way.")] = Path(
         "paper"
     ),
@@ -199,7 +207,16 @@ def paper(
     """Run the paper's experiments again: its figures and numbers, beside ours. Interrupted, it resumes."""
     from fouriscope.cli.paper import run_paper_command
 
-    run_paper_command(out, images=images, figure=figure, quick=quick, console=_console(quiet), quiet=quiet)
+    run_paper_command(
+        out,
+        images=images,
+        figure=figure,
+        data=data,
+        zooms=zoom or (),
+        quick=quick,
+        console=_console(quiet),
+        quiet=quiet,
+    )
 
 
 @app.command()

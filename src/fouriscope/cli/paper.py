@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,8 +14,14 @@ from rich.table import Table
 
 from fouriscope.cli.progress import duration, graceful_interrupt
 from fouriscope.errors import InvalidInputError
-from fouriscope.reproduction.paper_run import FIGURES, run_paper
+from fouriscope.plots import check_zoom
+from fouriscope.reproduction.figure4 import CLOSE_UPS, Zoom
+from fouriscope.reproduction.figure4_report import figure4_blocks, figure4_page
+from fouriscope.reproduction.pages import Block, write_pages
+from fouriscope.reproduction.paper_run import FIGURES, run_figure4, run_paper
 from fouriscope.reproduction.protocol import Protocol
+from fouriscope.reproduction.specimen import Specimen
+from fouriscope.reproduction.specimen_run import BASELINE, GRADIENTS, QUICK_GRADIENTS, MeasuredSummary
 from fouriscope.reproduction.summary import Summary
 
 
@@ -42,11 +50,22 @@ class _Job:
 
 
 def run_paper_command(
-    out: Path, *, images: Path | None, figure: str, quick: bool, console: Console, quiet: bool
+    out: Path,
+    *,
+    images: Path | None,
+    figure: str,
+    data: Path | None,
+    zooms: Sequence[str],
+    quick: bool,
+    console: Console,
+    quiet: bool,
 ) -> None:
     """Run, and print the table of bars; an interrupted run goes on where it was."""
-    if figure not in (*FIGURES, "all"):
-        raise InvalidInputError(f"--figure is 1, 2, 3 or all, got {figure!r}")
+    figures, squares = _wanted(figure, data, zooms)
+    specimen = None if data is None else Specimen.load(data)
+    if specimen is not None:
+        for square in squares:
+            check_zoom(square, specimen.field)
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[details]}"))
     began = time.monotonic()
     with (
@@ -54,24 +73,66 @@ def run_paper_command(
         Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress,
     ):
         job = _Job(progress)
+        common: dict[str, Any] = {
+            "tell": lambda words: console.print(escape(words)),
+            "on_plan": job.plan,
+            "on_progress": job,
+            "interrupt": interrupt,
+        }
+        measured: list[tuple[MeasuredSummary, list[Path]]] = []
+
+        def figure4() -> list[Block]:
+            if specimen is None:
+                return []
+            gradients = QUICK_GRADIENTS if quick else GRADIENTS
+            measured.append(run_figure4(out, specimen, gradients=gradients, zooms=squares, **common))
+            return figure4_blocks(*measured[0])
+
+        summary = None
         try:
-            summary = run_paper(
-                out,
-                images=images,
-                figures=set(FIGURES) if figure == "all" else {figure},
-                protocol=Protocol.quick() if quick else Protocol(),
-                tell=lambda words: console.print(escape(words)),
-                on_plan=job.plan,
-                on_progress=job,
-                interrupt=interrupt,
-            )
+            if figures:
+                protocol = Protocol.quick() if quick else Protocol()
+                summary = run_paper(out, images=images, figures=figures, protocol=protocol, more=figure4, **common)
+            else:
+                figure4()
+                write_pages(out, figure4_page(*measured[0]))
         except KeyboardInterrupt:
             console.print(f"interrupted; the same command goes on from what is in {escape(str(out))}")
             raise
-    _print(summary, console)
+    if summary is not None:
+        _print(summary, console)
+    for cells, _ in measured:
+        _print_measured(cells, console)
     if quick:
-        console.print("--quick: two images and fewer iterations, so nothing here has converged")
+        console.print("--quick: fewer images and iterations, so nothing here has converged")
     console.print(f"{duration(time.monotonic() - began)}; look at {escape(str(out / 'report.html'))} (or report.md)")
+
+
+def _wanted(figure: str, data: Path | None, zooms: Sequence[str]) -> tuple[set[str], list[Zoom]]:
+    """Which of figures 1 to 3 to run (figure 4 is run where there are data), and the close-ups of figure 4."""
+    if figure not in (*FIGURES, "4", "all"):
+        raise InvalidInputError(f"--figure is 1, 2, 3, 4 or all, got {figure!r}")
+    if figure == "4" and data is None:
+        raise InvalidInputError(
+            "figure 4 is made from measured frames: name their configuration (from `fouriscope import`) with --data"
+        )
+    if figure in FIGURES and data is not None:
+        raise InvalidInputError(f"--data belongs to figure 4, but --figure is {figure}; leave one of them out")
+    if zooms and data is None:
+        raise InvalidInputError("--zoom belongs to figure 4, which needs --data")
+    if len(zooms) > CLOSE_UPS:
+        raise InvalidInputError(f"figure 4 has room for {CLOSE_UPS} close-ups, got {len(zooms)} times --zoom")
+    figures = set(FIGURES) if figure == "all" else {figure} & set(FIGURES)
+    return figures, [_square(words) for words in zooms]
+
+
+def _square(words: str) -> Zoom:
+    parts = words.split(",")
+    try:
+        row, column, size = (int(part) for part in parts)
+    except ValueError:
+        raise InvalidInputError(f"--zoom is row,column,size in pixels, such as 120,300,90, got {words!r}") from None
+    return row, column, size
 
 
 def _print(summary: Summary, console: Console) -> None:
@@ -80,3 +141,12 @@ def _print(summary: Summary, console: Console) -> None:
         mark = "[green]reached[/]" if bar.reached else "[red]not reached[/]"
         table.add_row(escape(bar.what), bar.paper, bar.wanted, bar.measured, mark)
     console.print(table)
+
+
+def _print_measured(summary: MeasuredSummary, console: Console) -> None:
+    table = Table("figure 4", "misfit of held-out frames", "seconds")
+    for name, cell in summary.cells.items():
+        table.add_row(escape(name), f"{summary.score(name):.2f}", f"{cell.curves['seconds'][-1]:.0f}")
+    console.print(table)
+    for name, lower in summary.better_than_baseline().items():
+        console.print(f"{name} predicts held-out frames {'better' if lower else 'no better'} than {BASELINE.name}")

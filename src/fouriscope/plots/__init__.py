@@ -10,8 +10,9 @@ Images are gray by default, which is perceptually uniform; any map of matplotlib
 from __future__ import annotations
 
 from fouriscope.plots.aperture import LEDView, PupilView
-from fouriscope.plots.comparison import Panel, comparison_figure, snr_panel
+from fouriscope.plots.comparison import Panel, check_zoom, comparison_figure, snr_panel
 from fouriscope.plots.curves import convergence_figure, tuning_figure
+from fouriscope.plots.grid import grid_figure
 from fouriscope.plots.result import result_figure
 from fouriscope.plots.saving import save_figure
 from fouriscope.plots.sheet import contact_sheet
@@ -20,9 +21,11 @@ __all__ = [
     "LEDView",
     "Panel",
     "PupilView",
+    "check_zoom",
     "comparison_figure",
     "contact_sheet",
     "convergence_figure",
+    "grid_figure",
     "result_figure",
     "save_figure",
     "snr_panel",

@@ -99,7 +99,8 @@ def comparison_figure(
     field = _common_field(images, panels)
     rows, columns = field
     pixel_um = micrometres(pixel)
-    _check_zoom(zoom, field)
+    if zoom is not None:
+        check_zoom(zoom, field)
 
     shared = [image for image, panel in zip(images, panels, strict=True) if not panel.own_scale]
     shared_limits = (limits or colour_limits(shared)) if shared else None
@@ -128,7 +129,7 @@ def comparison_figure(
         if number == 0 and pixel_um is not None:
             scale_bar(axes, (0.0, 0.0, columns, rows), pixel_um, width)
         if zoom is not None:
-            _outline(axes, zoom)
+            outline(axes, zoom)
             row, column, size = zoom
             close_up = page.axes(left, top + height + ZOOM_GAP, width, width, frame=ACCENT)
             show_image(close_up, image, cmap, panel_limits, field)
@@ -154,9 +155,8 @@ def _common_field(images: Sequence[RealArray], panels: Sequence[Panel]) -> tuple
     return int(rows), int(columns)
 
 
-def _check_zoom(zoom: tuple[int, int, int] | None, field: tuple[int, int]) -> None:
-    if zoom is None:
-        return
+def check_zoom(zoom: tuple[int, int, int], field: tuple[int, int]) -> None:
+    """Raise if the square (row, column, size) is not inside the field."""
     row, column, size = zoom
     if size < 1 or row < 0 or column < 0 or row + size > field[0] or column + size > field[1]:
         raise InvalidInputError(
@@ -170,8 +170,9 @@ def _caption(panel: Panel) -> str:
     return f"{panel.caption} · own scale" if panel.caption else "own scale"
 
 
-def _outline(axes: Axes, zoom: tuple[int, int, int]) -> None:
+def outline(axes: Axes, zoom: tuple[int, int, int], colour: str = ACCENT) -> None:
+    """The square of a close-up, drawn into the image it comes from."""
     from matplotlib.patches import Rectangle
 
     row, column, size = zoom
-    axes.add_patch(Rectangle((column, row), size, size, fill=False, edgecolor=ACCENT, linewidth=1.4))
+    axes.add_patch(Rectangle((column, row), size, size, fill=False, edgecolor=colour, linewidth=1.4))

@@ -84,7 +84,7 @@ class Experiment:
     ) -> Cell:
         """The cell of an image and a method: from the folder if it is there, computed and kept otherwise."""
         key = self._fingerprint(image, method, strength)
-        path = self.folder / _file_name(image.name) / f"{_file_name(method.name)}.npz"
+        path = self.folder / file_name(image.name) / f"{file_name(method.name)}.npz"
         kept = _read(path, key)
         if kept is not None:
             return kept
@@ -176,7 +176,8 @@ def model_of(protocol: Protocol) -> ForwardModel:
     return paper_model(protocol.frame, protocol.radius)
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
+    """A name that every file system takes."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_") or "unnamed"
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.reproduction.experiment import Experiment, Progress, model_of, planned, run_all
+from fouriscope.reproduction.figure4 import Zoom, draw_figure4
 from fouriscope.reproduction.figures import draw_figures, methods_of
 from fouriscope.reproduction.images import PAPER_NAMES, load_images
+from fouriscope.reproduction.pages import Block
 from fouriscope.reproduction.protocol import METHODS, PAPER_PHASE_RANGE, Method, Protocol
 from fouriscope.reproduction.report import write_report
+from fouriscope.reproduction.specimen import Specimen
+from fouriscope.reproduction.specimen_run import MeasuredSummary, run_specimen
 from fouriscope.reproduction.strengths import StrengthBook, calibrate_phase_range, find_strengths
 from fouriscope.reproduction.summary import Summary
+from fouriscope.run.files import write_json
 from fouriscope.solvers import Callback
 
 FIGURES = ("1", "2", "3")
@@ -29,16 +34,16 @@ def run_paper(
     on_plan: Callable[[float], object],
     on_progress: Progress,
     interrupt: Callback,
+    more: Callable[[], Sequence[Block]] = tuple,
 ) -> Summary:
-    """Run the experiments into ``out``; what an earlier run left there is used, not computed again."""
-    if out.exists() and not (out.is_dir() and ((out / MARKER).exists() or not any(out.iterdir()))):
-        raise InvalidInputError(
-            f"{out} exists and was not made by `fouriscope paper`; choose another folder with --out"
-        )
+    """Run figures 1 to 3 into ``out``; what an earlier run left there is used, not computed again.
+
+    ``more`` is called before the report is written, and gives what is to stand at its end: figure 4.
+    """
+    check_folder(out)
     model = model_of(protocol)
     pictures = load_images(images, model.object_shape, protocol.images)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / MARKER).touch()
+    make_folder(out)
     book = StrengthBook(out)
     phase_range = book.phase_range(pictures, protocol)
     if phase_range is None and not protocol.search:
@@ -62,8 +67,43 @@ def run_paper(
     summary = Summary.of(cells, phase_range)
     drawn = draw_figures(experiment, summary, figures, out)
     paper_images = [picture.name for picture in pictures] == list(PAPER_NAMES)
-    write_report(experiment, summary, drawn, out, paper_images=paper_images, automatic=automatic)
+    write_report(experiment, summary, drawn, out, paper_images=paper_images, automatic=automatic, more=more())
     return summary
+
+
+def run_figure4(
+    out: Path,
+    specimen: Specimen,
+    *,
+    gradients: int,
+    zooms: Sequence[Zoom],
+    tell: Callable[[str], object],
+    on_plan: Callable[[float], object],
+    on_progress: Progress,
+    interrupt: Callback,
+) -> tuple[MeasuredSummary, list[Path]]:
+    """Run figure 4 into ``out``: ``figure4.json`` and the pictures, which are returned with the numbers."""
+    check_folder(out)
+    make_folder(out)
+    summary = run_specimen(
+        specimen, out, gradients=gradients, tell=tell, on_plan=on_plan, on_progress=on_progress, interrupt=interrupt
+    )
+    write_json(out / "figure4.json", summary.as_json())
+    return summary, draw_figure4(summary, out, zooms)
+
+
+def check_folder(out: Path) -> None:
+    """Raise if ``out`` holds somebody else's files."""
+    if out.exists() and not (out.is_dir() and ((out / MARKER).exists() or not any(out.iterdir()))):
+        raise InvalidInputError(
+            f"{out} exists and was not made by `fouriscope paper`; choose another folder with --out"
+        )
+
+
+def make_folder(out: Path) -> None:
+    """``out``, marked as ours."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARKER).touch()
 
 
 def wanted_methods(figures: set[str]) -> list[Method]:
