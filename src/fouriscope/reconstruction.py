@@ -49,7 +49,7 @@ def reconstruct(
     epry_step: float = 1.0,
     epry_pupil_step: float = 0.0,
     epry_decay: float = 0.0,
-    start: Literal["flat", "linear"] | NDArray[Any] = "flat",
+    start: Literal["flat", "linear", "epry"] | NDArray[Any] = "flat",
     precision: Literal["single", "double"] = "single",
     seed: int = 0,
     callbacks: Sequence[Callback] = (),
@@ -77,7 +77,7 @@ def reconstruct(
         "intensity" for additive noise, "poisson" for photon noise (``PoissonLoss(background)`` to set its ε), or
         "amplitude"; docs/solver.md says which suits what.
     object, object_shape, margin, precision
-        See :class:`fouriscope.ForwardModel`. The automatic margin is none for periodic simulations and 8 frame
+        See :class:`fouriscope.ForwardModel`. The automatic margin is none for periodic simulations and 16 frame
         pixels or a few more for measured frames, whose field goes on beyond them.
     align
         What to find from the frames beforehand: "circles", "focus", "array", some of them or "all"; see

@@ -113,5 +113,5 @@ def test_wrong_starts_are_refused() -> None:
         starting_point(np.zeros((3, 3)), fidelity)
     with pytest.raises(InvalidInputError, match="NaN or infinite"):
         starting_point(np.full(fidelity.model.x_shape, np.nan), fidelity)
-    with pytest.raises(InvalidInputError, match="start must be 'flat', 'linear' or an array"):
+    with pytest.raises(InvalidInputError, match="start must be 'flat', 'linear', 'epry' or an array"):
         starting_point("random", fidelity)  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from fouriscope.solvers import EPRY, Iterations
 # Sweeps of a trial. Three bring EPRY near its end, and the comparison needs no more.
 SWEEPS = 3
 # The frames of a trial go on beyond its patch.
-MARGIN = 8
+MARGIN = 16
 # Side of the patch in frame pixels: a trial takes a fraction of a second, and the LEDs have one direction in it.
 PATCH = 64
 

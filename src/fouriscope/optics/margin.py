@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-LEAST_MARGIN = 8
-MOST_MARGIN = 16
+LEAST_MARGIN = 16
+MOST_MARGIN = 24
 
 
 def automatic_margin(frame_shape: tuple[int, int]) -> int:
-    """Frame pixels to estimate on every side of a frame that was cut out of a larger field: 8, or a few more.
+    """Frame pixels to estimate on every side of a frame that was cut out of a larger field: 16, or a few more.
 
     Light from beyond the frame reaches into it over some widths of the point spread function, and a periodic model
-    would take it from the opposite border instead. Of the margins from 8 to 16 the one is taken with which Fourier
+    would take it from the opposite border instead. Of the margins from 16 to 24 the one is taken with which Fourier
     transforms cost least.
 
     >>> automatic_margin((128, 128)), automatic_margin((100, 100))
-    (8, 10)
+    (16, 22)
     """
     return min(
         range(LEAST_MARGIN, MOST_MARGIN + 1),

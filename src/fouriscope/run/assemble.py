@@ -225,7 +225,7 @@ def build_solver(
     else:
         raise InvalidInputError(
             'solver.start = "array" is a note of a starting point that Python was given and no file holds; '
-            'use "flat" or "linear", or call fouriscope.reconstruct with the array'
+            'use "flat", "linear" or "epry", or call fouriscope.reconstruct with the array'
         )
     model = build_model(acquisition, config)
     loss = PoissonLoss(settings.poisson_background) if settings.loss == "poisson" else settings.loss

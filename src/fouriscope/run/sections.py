@@ -203,7 +203,7 @@ class SolverSection(Section):
     epry_step: Positive = 1.0
     epry_pupil_step: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     epry_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    start: Literal["flat", "linear", "array"] = "flat"
+    start: Literal["flat", "linear", "epry", "array"] = "flat"
     seed: Annotated[int, Field(ge=0)] = 0
 
 

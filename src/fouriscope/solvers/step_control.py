@@ -35,7 +35,8 @@ class StepControl:
         """Measure the curvature at ``x``, if the step is to be found."""
         if not self.automatic:
             return
-        largest = max(curvature(fidelity, x, batch, rng) for batch in _probes(sampler, rng))
+        bright = None if np.any(x) else fidelity.model.geometry.bright_field
+        largest = max(curvature(fidelity, x, _part(batch, bright), rng) for batch in _probes(sampler, rng))
         if not (math.isfinite(largest) and largest > 0):
             raise InvalidInputError(
                 f"the data fidelity has no curvature at the starting point (estimated {largest:g}), so no step "
@@ -65,6 +66,14 @@ class StepControl:
     def load(self, size: float, arrays: dict[str, NDArray[Any]]) -> None:
         self.size = size
         self._before = (arrays["before_s"], arrays["before_gradient"]) if "before_s" in arrays else None
+
+
+def _part(batch: Minibatch, bright: NDArray[np.bool_] | None) -> Minibatch:
+    """The bright-field LEDs of a minibatch, which at a flat object hold all of the curvature and are a few."""
+    if bright is None or not bright[batch.leds].any():
+        return batch
+    kept = bright[batch.leds]
+    return Minibatch(batch.leds[kept], batch.weights[kept], batch.size)
 
 
 def _probes(sampler: Sampler, rng: np.random.Generator) -> Iterator[Minibatch]:
