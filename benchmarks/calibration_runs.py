@@ -18,6 +18,7 @@ from fouriscope.priors import NoPrior, Prior
 from fouriscope.solvers import EPRY, Iterations, PnP
 from fouriscope.solvers.base import Solver
 from fouriscope.solvers.history import Record
+from fouriscope.solvers.start import SWEEPS, StartName
 
 PASSES = (10, 50)
 
@@ -52,22 +53,24 @@ def pnp(
     prior: Callable[[], Prior] = NoPrior,
     calibrators: Sequence[Calibrator] = (),
     batch: int = 20,
+    start: StartName = "flat",
     passes: Sequence[int] = PASSES,
-    count_probes: bool = True,
 ) -> Run:
     """PnP without momentum, Poisson loss: the error when ``passes`` · J LEDs have been evaluated.
 
-    Without ``count_probes``, those that the automatic step and strength take before the first iteration are free.
+    Those that the automatic step and strength take count too, and so do the sweeps of a start by EPRY.
     """
     fidelity = CountingFidelity(problem.model if model is None else model, problem.frames, loss="poisson")
     sampler = StratifiedSampler(np.arange(len(fidelity)), batch, fidelity.model.geometry.bright_field)
-    solver = PnP(fidelity, sampler, [prior(), prior()], acceleration=False, seed=0)
+    solver = PnP(fidelity, sampler, [prior(), prior()], acceleration=False, start=start, seed=0)
+    swept = SWEEPS * len(fidelity) if start == "epry" else 0
     if calibrators:
         solver.calibration = Calibration(calibrators)
     run, waiting = Run(), sorted(passes)
 
     def see(_: Solver, record: Record) -> bool:
-        seen = fidelity.evaluated if count_probes else record.frames_seen
+        del record
+        seen = fidelity.evaluated + swept
         # An iteration that would go beyond the pass is not begun.
         while waiting and seen + batch > waiting[0] * len(fidelity):
             run.note(waiting.pop(0), problem, in_window(fidelity.model, solver.x))

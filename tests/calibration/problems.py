@@ -20,7 +20,8 @@ FRAME = (32, 32)
 
 
 def model_of(**options: Any) -> ForwardModel:
-    return ForwardModel(OPTICS, **{"illumination": LEDS, "frame_shape": FRAME, "object": "complex"} | options)
+    given: dict[str, Any] = {"illumination": LEDS, "frame_shape": FRAME, "object": "complex"} | options
+    return ForwardModel(OPTICS, **given)
 
 
 def smooth_x(model: ForwardModel, seed: int = 0) -> NDArray[Any]:

@@ -43,7 +43,7 @@ def test_slopes_are_derivatives(case: str, loss: str) -> None:
     for place, mode in enumerate(calibrator.modes):
         values = []
         for sign in (1, -1):
-            zernike = model.pupil.zernike | {mode: model.pupil.zernike.get(mode, 0.0) + sign * step}
+            zernike = dict(model.pupil.zernike) | {mode: model.pupil.zernike.get(mode, 0.0) + sign * step}
             moved = model.revised(pupil=replace(model.pupil, zernike=zernike))
             values.append(DataFidelity(moved, frames, loss=loss).value(x, batch))
         expected = (values[0] - values[1]) / (2 * step)
@@ -104,7 +104,7 @@ def test_a_clear_pupil_stays_clear_and_the_object_as_good() -> None:
 def test_pixels_find_what_no_polynomial_describes() -> None:
     """Half of the pupil transmits less: a modulus, which Zernike phases cannot explain."""
     rows = np.arange(32)[:, None] - 16
-    array = np.where(rows > 3, 0.7, 1.0) * np.ones((32, 32)) + 0j
+    array = (np.where(rows > 3, 0.7, 1.0) * np.ones((32, 32))).astype(np.complex128)
     lens = model_of(pupil=Pupil(array=array))
     misfits = {}
     for name, calibrators in {"none": [], "pixels": [PixelPupil(rate=0.7)]}.items():

@@ -86,7 +86,8 @@ def test_a_plain_folder_asks_for_what_nobody_can_infer(fouriscope: Command, tmp_
         "row,column\n" + "\n".join(f"{row:g},{column:g}" for row, column in ROWS_COLUMNS), encoding="utf-8"
     )
     assert "illumination.height is missing" in fouriscope.fails("info", out)
-    out.write_text(filled + "pitch = 4e-3\nheight = 70e-3\n", encoding="utf-8")
+    lattice = "[illumination]\npitch = 4e-3\nheight = 70e-3\n"
+    out.write_text(filled.replace("[illumination]\n", lattice), encoding="utf-8")
     assert fouriscope("info", out).code == 0
     np.testing.assert_allclose(build_acquisition(load_config(out), tmp_path).illumination.directions(), NA)
 

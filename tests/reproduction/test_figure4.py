@@ -26,6 +26,7 @@ from fouriscope.reproduction.protocol import method
 from fouriscope.reproduction.specimen import Specimen
 from fouriscope.reproduction.specimen_run import BASELINE, FIGURE_4, MeasuredSummary
 from fouriscope.run.files import write_text
+from fouriscope.run.provenance import FrameDigest
 from fouriscope.solvers import EPRY, Iterations, Record, Solver
 
 DATA = Path(os.environ.get("FOURISCOPE_DATA", Path(__file__).parents[2].parent / "shared" / "data")) / "fpm"
@@ -180,7 +181,7 @@ def test_other_frames_or_settings_are_another_result(path: Path) -> None:
     specimen = Specimen.load(path)
     same = Specimen.load(path)
     assert specimen.fingerprint() == same.fingerprint()
-    louder = replace(specimen, checksum="sha256:of other frames")
+    louder = replace(specimen, digest=FrameDigest((1, 2, 3)))
     solver = specimen.config.solver.model_copy(update={"loss": "intensity"})
     other_loss = replace(specimen, config=specimen.config.model_copy(update={"solver": solver}))
     assert len({one.fingerprint() for one in (specimen, louder, other_loss)}) == 3
@@ -201,7 +202,7 @@ def test_eprys_own_pupil_predicts() -> None:
 
 def test_the_file_decides_and_the_rest_is_chosen(tmp_path: Path) -> None:
     plain = Specimen.load(write_acquisition(tmp_path / "plain"))
-    assert len(plain.assumed) == 4
+    assert len(plain.assumed) == 5
     assert (plain.config.object.model, plain.config.solver.loss) == ("complex", "amplitude")
     assert plain.config.alignment.focus
     assert plain.config.alignment.array
@@ -211,7 +212,7 @@ def test_the_file_decides_and_the_rest_is_chosen(tmp_path: Path) -> None:
         write_acquisition(
             tmp_path / "told",
             object={"model": "phase"},
-            solver={"loss": "poisson", "method": "red", "batch": 10, "seed": 3},
+            solver={"loss": "poisson", "method": "red", "start": "flat", "batch": 10, "seed": 3},
             calibration={"leds": True},
             alignment={"circles": True},
             prior={"name": "tv", "strength": 1e-5},
@@ -236,6 +237,7 @@ def test_the_report(finished: tuple[Path, Outcome], tmp_path: Path) -> None:
     for said in (
         "a complex object",
         "the amplitude loss",
+        "a start by a few sweeps of EPRY",
         "focus: ",
         "6 frames",
         "strengths of the priors are automatic",

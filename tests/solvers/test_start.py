@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import fouriscope as fs
+from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity
 from fouriscope.forward import ForwardModel
+from fouriscope.optics import LEDArray, automatic_margin
 from fouriscope.solvers import bright_field_deconvolution, starting_point
 from tests.conftest import ABERRATED, LEDS, OPTICS
-from tests.solvers.problems import make_solver, noisy, phase_problem
+from tests.solvers.problems import make_solver, noisy, phase_problem, shapes
 
 
 def band_limited(model: ForwardModel, seed: int, *, lowest: float, highest: float) -> NDArray[np.float64]:
@@ -115,3 +118,56 @@ def test_wrong_starts_are_refused() -> None:
         starting_point(np.full(fidelity.model.x_shape, np.nan), fidelity)
     with pytest.raises(InvalidInputError, match="start must be 'flat', 'linear', 'epry' or an array"):
         starting_point("random", fidelity)  # type: ignore[arg-type]
+
+
+def bump(model: ForwardModel, height: float) -> NDArray[Any]:
+    """A smooth hill of phase, ``height`` radians high, in a sample that absorbs."""
+    y, x = np.indices(model.object_shape) / np.array(model.object_shape)[:, None, None] - 0.5
+    hill = np.exp(-(y**2 + x**2) / 0.03)
+    return np.stack([height * hill, 0.3 * np.exp(-((y - 0.2) ** 2 + (x + 0.1) ** 2) / 0.02)]).astype(model.dtype)
+
+
+def test_epry_starts_with_an_unwrapped_phase() -> None:
+    """A hill of 9 rad wraps one and a half times; from a flat start no gradient climbs it."""
+    model = ForwardModel(OPTICS, LEDArray.square(9, pitch=4e-3, height=70e-3), (32, 32), object="complex")
+    truth = bump(model, 9.0)
+    fidelity = DataFidelity(model, model.intensity(truth), loss="amplitude")
+    x = starting_point("epry", fidelity)
+    assert all(np.abs(np.diff(x[0], axis=axis)).max() < np.pi for axis in range(2)), "no jumps"
+    difference = x[0] - truth[0]
+    assert np.abs(difference - np.median(difference)).max() < 1.5, "the whole hill, not its remainder"
+
+
+def test_a_prior_keeps_a_phase_beyond_a_turn() -> None:
+    model = ForwardModel(OPTICS, LEDArray.square(9, pitch=4e-3, height=70e-3), (32, 32), object="complex")
+    truth = bump(model, 9.0)
+    data = Acquisition(OPTICS, model.illumination, ArrayFrames(model.intensity(truth)), periodic=True)
+    result = fs.reconstruct(
+        data, object="complex", loss="amplitude", prior="tv", start="epry", batch=20, iterations=40, acceleration=False
+    )
+    difference = result.phase - truth[0]
+    assert np.std(difference) < 0.3
+    np.testing.assert_allclose(result.unwrapped_phase, result.phase, atol=1e-5)
+
+
+def test_epry_starts_from_the_frames_of_the_sampler_alone() -> None:
+    """A fixed subset must not see the others through its start."""
+    fidelity = phase_problem()
+    frames = np.stack([fidelity.frames.frame(led) for led in range(len(fidelity))])
+    others = frames.copy()
+    others[20:] = 7.0
+    subset = np.arange(20)
+    plain, changed = (starting_point("epry", DataFidelity(fidelity.model, stack), subset) for stack in (frames, others))
+    np.testing.assert_array_equal(plain, changed)
+    assert np.any(plain)
+
+
+def test_frames_of_a_microscope_get_a_margin_and_simulations_none() -> None:
+    model = ForwardModel(OPTICS, LEDArray.square(5, pitch=4e-3, height=70e-3), (32, 32))
+    simulated = fs.simulate(model, shapes(model.object_shape, 0.3), seed=0)
+    measured = Acquisition(OPTICS, model.illumination, simulated.frames)
+    margins = [
+        fs.reconstruct(data, prior=None, batch=None, iterations=1).geometry.margin  # type: ignore[union-attr]
+        for data in (simulated, measured)
+    ]
+    assert margins == [0, automatic_margin((32, 32))]

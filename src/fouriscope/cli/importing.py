@@ -27,6 +27,22 @@ from fouriscope.run.sections import RunConfig
 
 Document = dict[str, dict[str, Any]]
 
+# How measured frames are best reconstructed if nobody says otherwise, with the reason that is written beside it.
+RECONSTRUCTION: dict[str, tuple[str, dict[str, Any]]] = {
+    "object": ('phase and absorption; "phase" for a sample that does not absorb', {"model": "complex"}),
+    "alignment": (
+        "found from the frames before the reconstruction; left as described where that explains them as well",
+        {"circles": True, "focus": True, "array": True},
+    ),
+    "calibration": ("refined beside the object: aberrations, brightness of each LED", {"zernike": True, "gains": True}),
+    "solver": ("", {"loss": "amplitude", "start": "epry"}),
+    "prior": ("", {"name": "tv"}),
+    "stop": ("", {"iterations": 150}),
+}
+# A whole reconstruction of larger frames takes its time: a part shows whether all is well.
+LARGE_FRAME = 512
+FIRST_REGION = 256
+
 
 def run_import(path: Path, out: Path, *, sets: Sequence[str], force: bool, console: Console) -> int:
     """Describe ``path``, print what was found and what is missing, and write ``out``; 1 if keys are missing."""
@@ -59,7 +75,8 @@ def run_import(path: Path, out: Path, *, sets: Sequence[str], force: bool, conso
     taken = {*document["frames"], *(["offset"] if description.dark else [])}
     found = [suggestion for suggestion in found if suggestion.key not in taken]
     document["frames"] |= {suggestion.key: suggestion.value for suggestion in found}
-    write_text(out, toml_text(document, missing, found, source=path))
+    text = toml_text(document, missing, found, source=path)
+    write_text(out, f"{text}\n{reconstruction_text(document, frames.shape[1:])}")
     show(description, document, frames, survey, found, console)
     for lack in missing:
         console.print(f"[bold]missing[/]                  {escape(f'--set {lack.key}={lack.example}  {lack.meaning}')}")
@@ -142,6 +159,21 @@ def toml_text(document: Document, missing: Sequence[Missing], found: Sequence[Su
                 example = _assignment(lack.key.partition(".")[2], _toml_value(lack.example))
                 lines.append(f"# ? {example}{lack.meaning and f'  # {lack.meaning}'}")
         lines.append("")
+    return "\n".join(lines)
+
+
+def reconstruction_text(document: Document, frame_shape: tuple[int, int]) -> str:
+    """The sections of :data:`RECONSTRUCTION`, but for what was set by hand, and a hint for large frames."""
+    lines = []
+    if max(frame_shape) > LARGE_FRAME and "roi" not in document["frames"]:
+        corner = [(size - min(size, FIRST_REGION)) // 2 for size in frame_shape]
+        region = [*corner, *(min(size, FIRST_REGION) for size in frame_shape)]
+        lines += [f"# large frames: to begin with a part of them, add to [frames]: roi = {region}", ""]
+    for section, (reason, keys) in RECONSTRUCTION.items():
+        if section in document:
+            continue
+        lines += [*([f"# {reason}"] if reason else []), f"[{section}]"]
+        lines += [*(_assignment(key, value) for key, value in keys.items()), ""]
     return "\n".join(lines)
 
 

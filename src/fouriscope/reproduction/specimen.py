@@ -22,12 +22,14 @@ from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_model,
 from fouriscope.run.config import load_config, parse_config
 from fouriscope.run.execute import resolved
 from fouriscope.run.files import write_json
-from fouriscope.run.provenance import checksum, describe_acquisition
+from fouriscope.run.provenance import FrameDigest, describe_acquisition
 from fouriscope.run.sections import AlignmentSection, CalibrationSection, RunConfig, SolverSection
 from fouriscope.tuning import hold_out
 
 # What suits a measured sample where nothing is said: stains absorb, lenses have aberrations, LEDs differ.
-MODEL, LOSS = "complex", "amplitude"
+MODEL = "complex"
+SOLVER = {"loss": "amplitude", "start": "epry"}
+SOLVER_WORDS = {"loss": "the amplitude loss", "start": "a start by a few sweeps of EPRY"}
 CALIBRATION = CalibrationSection(zernike=True, gains=True)
 ALIGNMENT = AlignmentSection(focus=True, array=True)
 
@@ -48,8 +50,8 @@ class Specimen:
         With weight 0 for ``held_out``: neither a reconstruction nor the alignment sees those frames.
     held_out
         The LEDs whose frames are predicted in the end: 8 %, spread over bright and dark field.
-    checksum
-        Of the frames.
+    digest
+        Checksums of the frames and of their masks.
     field
         Rows and columns of the reconstruction, without its margin.
     assumed
@@ -63,7 +65,7 @@ class Specimen:
     base: Path
     acquisition: Acquisition
     held_out: NDArray[np.int64]
-    checksum: str
+    digest: FrameDigest
     field: tuple[int, int]
     assumed: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -74,7 +76,8 @@ class Specimen:
         config, assumed = with_choices(load_config(path))
         base = path.resolve().parent
         acquisition = build_acquisition(config, base)
-        acquisition.check_frames()
+        digest = FrameDigest(acquisition.frames.shape)
+        acquisition.check_frames(digest.add)
         model = build_model(acquisition, config)  # what does not fit is told before anything takes its time
         held_out = _held_out(acquisition, config.solver.seed, path)
         return cls(
@@ -83,7 +86,7 @@ class Specimen:
             base,
             _without(acquisition, held_out),
             held_out,
-            checksum(acquisition.frames),
+            digest,
             _field(model),
             tuple(assumed),
         )
@@ -131,8 +134,8 @@ class Specimen:
     def fingerprint(self, **more: Any) -> str:
         """Everything that a result depends on: frames, microscope, held-out LEDs, configuration, and ``more``."""
         words = {
-            "frames": self.checksum,
-            "acquisition": describe_acquisition(self.acquisition),
+            "frames": self.digest.checksum,
+            "acquisition": describe_acquisition(self.acquisition, self.digest),
             "config": self.config.model_dump(mode="json", exclude={"frames", "stop"}),
             **more,
         }
@@ -146,9 +149,10 @@ def with_choices(config: RunConfig) -> tuple[RunConfig, list[str]]:
     if "model" not in config.object.model_fields_set:
         update["object"] = config.object.model_copy(update={"model": MODEL})
         assumed.append("a complex object")
-    if "loss" not in config.solver.model_fields_set:
-        update["solver"] = config.solver.model_copy(update={"loss": LOSS})
-        assumed.append("the amplitude loss")
+    open_keys = {key: value for key, value in SOLVER.items() if key not in config.solver.model_fields_set}
+    if open_keys:
+        update["solver"] = config.solver.model_copy(update=open_keys)
+        assumed.extend(SOLVER_WORDS[key] for key in open_keys)
     if "alignment" not in config.model_fields_set:
         update["alignment"] = ALIGNMENT
         assumed.append("focus and LED array aligned beforehand")

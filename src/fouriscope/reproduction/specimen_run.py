@@ -78,7 +78,7 @@ class MeasuredSummary:
     def as_json(self) -> dict[str, Any]:
         return {
             "data": self.specimen.name,
-            "checksum": self.specimen.checksum,
+            "checksum": self.specimen.digest.checksum,
             "held_out": self.specimen.held_out.tolist(),
             "gradients": self.gradients,
             "assumed": list(self.specimen.assumed),

@@ -58,7 +58,7 @@ class Descent(Solver):
         and goes back to the last good estimate if the run goes astray. A number is used as it is; if the run then
         diverges, :class:`DivergenceError` says so.
     start
-        "flat", "linear" (bright-field deconvolution), "epry" (two sweeps of it) or an array.
+        "flat", "linear" (bright-field deconvolution), "epry" (four sweeps of it) or an array.
     seed
         Of the sampler and of the probes. Same seed, same result.
     truth
@@ -86,7 +86,7 @@ class Descent(Solver):
         self._prepared = False
         self._iterations = 0
         self._start_name = start if isinstance(start, str) else "array"
-        self._x = starting_point(start, fidelity)
+        self._x = starting_point(start, fidelity, sampler.population)
         self.begin_at(self._x)
 
     @abstractmethod

@@ -14,13 +14,15 @@ from fouriscope.forward.objects import RealArray
 
 StartName = Literal["flat", "linear", "epry"]
 
-# Sweeps of EPRY for a start: the first finds most of the object, the second mends what came before its neighbours.
-SWEEPS = 2
+# Sweeps of EPRY for a start: the first finds most of the object, the others what lies in the margin.
+SWEEPS = 4
 
 
-def starting_point(start: StartName | RealArray, fidelity: DataFidelity) -> RealArray:
+def starting_point(
+    start: StartName | RealArray, fidelity: DataFidelity, population: NDArray[np.int64] | None = None
+) -> RealArray:
     """x⁰: zeros for "flat", :func:`bright_field_deconvolution` for "linear", :func:`first_sweeps` for "epry", or an
-    array of the user's."""
+    array of the user's. EPRY looks at the frames of ``population`` only, all by default."""
     model = fidelity.model
     if isinstance(start, np.ndarray):
         x = model.check_x(start).copy()
@@ -32,17 +34,19 @@ def starting_point(start: StartName | RealArray, fidelity: DataFidelity) -> Real
     if start == "linear":
         return bright_field_deconvolution(fidelity)
     if start == "epry":
-        return first_sweeps(fidelity)
+        return first_sweeps(fidelity, population)
     raise InvalidInputError(
         f"start must be 'flat', 'linear', 'epry' or an array of shape {model.x_shape}, got {start!r}"
     )
 
 
-def first_sweeps(fidelity: DataFidelity, *, sweeps: int = SWEEPS) -> RealArray:
+def first_sweeps(
+    fidelity: DataFidelity, population: NDArray[np.int64] | None = None, *, sweeps: int = SWEEPS
+) -> RealArray:
     """The object after a few sweeps of EPRY, its phase unwrapped.
 
     A gradient of the mean over all LEDs moves a frequency that only a few of them see by little; it takes ten passes
-    and more until the dark field is explained. EPRY gives each LED its full step, and is near the end after two, but
+    and more until the dark field is explained. EPRY gives each LED its full step, and is near the end after a few, but
     keeps the noise: what a solver with a prior then has to do is what it is good at.
 
     The phase of EPRY is known within ±π only. Where neighbours differ by more, whole turns are added, because a prior
@@ -54,7 +58,7 @@ def first_sweeps(fidelity: DataFidelity, *, sweeps: int = SWEEPS) -> RealArray:
     from fouriscope.solvers.epry import EPRY
     from fouriscope.solvers.stopping import Iterations
 
-    leds = AllLEDs(np.flatnonzero(fidelity.weights > 0))
+    leds = AllLEDs(np.flatnonzero(fidelity.weights > 0) if population is None else population)
     solver = EPRY(fidelity, leds, order="random", decay=0.3, seed=0)
     solver.solve(Iterations(sweeps))
     x = solver.x.copy()
