@@ -36,6 +36,7 @@ COLOUR_BAR_SPACE = 1.15
 HEADER = 0.46
 FOOTER = 0.62
 TICKS = 0.42  # the numbers of an axis stand where an image has its edge
+LOG_TICKS = 0.25  # more, for 1.8 × 10² and the like
 
 
 def result_figure(
@@ -183,8 +184,8 @@ class _Layout:
 
     def draw_misfit(self, curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> None:
         left, top = self.next_corner()
-        left += TICKS
-        width, height = self.cell_width - COLOUR_BAR_SPACE, self.side
+        left += TICKS + LOG_TICKS
+        width, height = self.cell_width - COLOUR_BAR_SPACE - LOG_TICKS, self.side
         self.page.header(left, top, width, "Misfit", "")
         axes = self.page.axes(left, top, width, height)
         if curves:

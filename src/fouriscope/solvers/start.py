@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -68,7 +69,19 @@ def first_sweeps(
         # Whole turns only: what was measured stays bit for bit.
         phase += (2 * np.pi * np.rint((unwrapped - phase) / (2 * np.pi))).astype(phase.dtype)
         phase -= phase.dtype.type(2 * np.pi * np.rint(np.median(phase) / (2 * np.pi)))
+    _mend_zeros(fidelity.model.object.images(x))
     return x
+
+
+def _mend_zeros(images: Sequence[RealArray]) -> None:
+    """Where noise drives the field through zero the phase winds around the spot, and no step of a solver undoes that:
+    pixels that differ from their neighbours' median by a quarter turn take that median, the absorption too."""
+    from scipy.ndimage import median_filter
+
+    medians = [median_filter(image, size=3, mode="wrap") for image in images]
+    odd = np.abs(images[0] - medians[0]) > np.pi / 2
+    for image, median in zip(images, medians, strict=True):
+        image[odd] = median[odd]
 
 
 def bright_field_deconvolution(fidelity: DataFidelity, *, damping: float = 0.01) -> RealArray:
