@@ -45,11 +45,29 @@ def test_the_example_of_how_to_open_a_result_runs(tmp_path: Path, monkeypatch: p
     assert names["pupil"].shape == (32, 32)
 
 
+def test_the_example_of_a_calibration_runs() -> None:
+    (example,) = blocks(ROOT / "docs" / "calibration.md", "python")
+    names: dict[str, Any] = {}
+    exec(compile(example, "docs/calibration.md", "exec"), names)
+    assert names["found"].acquisition.illumination.offset == pytest.approx((0.5e-3, -0.3e-3), abs=0.05e-3)
+    zernike = names["result"].geometry.zernike
+    assert [zernike[5], zernike[7]] == pytest.approx([0.4, -0.3], abs=0.05)
+    assert names["result"].snr(names["phase"]).aligned > 20
+
+
+@pytest.mark.parametrize("page", ["calibration.md", "from-my-microscope-to-a-picture.md"])
+def test_sections_shown_on_other_pages_are_understood(page: str) -> None:
+    (described,) = blocks(ROOT / "docs" / "configuration.md", "toml")
+    needed = {name: tomllib.loads(described)[name] for name in ("frames", "microscope", "illumination")}
+    (block,) = blocks(ROOT / "docs" / page, "toml")
+    parse_config(needed | tomllib.loads(block), where=f"docs/{page}")
+
+
 def test_documented_configuration_is_complete_and_understood() -> None:
     (document,) = (tomllib.loads(block) for block in blocks(ROOT / "docs" / "configuration.md", "toml"))
     config = parse_config(document, where="docs/configuration.md")
     # Every key with a default is shown with its default, so that the page cannot drift from the code.
-    for section in ("object", "solver", "stop"):
+    for section in ("object", "alignment", "calibration", "solver", "stop"):
         shown = getattr(config, section)
         assert shown == type(shown)(), section
         optional = {name for name, value in shown if value is None}
