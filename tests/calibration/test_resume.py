@@ -28,12 +28,13 @@ def fresh(method: str) -> Solver:
     return solver
 
 
+@pytest.mark.parametrize("interrupted", [5, 7])
 @pytest.mark.parametrize("method", ["pnp", "epry"])
-def test_going_on_is_exact(method: str) -> None:
+def test_going_on_is_exact(method: str, interrupted: int) -> None:
     whole = fresh(method)
     whole.solve(Iterations(12))
     begun = fresh(method)
-    begun.solve(Iterations(7))
+    begun.solve(Iterations(interrupted))
     state = begun.state()
     state = SolverState({name: array.copy() for name, array in state.arrays.items()}, copy.deepcopy(state.values))
     continued = fresh(method)

@@ -47,8 +47,8 @@ def align(
     2. ``focus``: search for the defocus within ±``focus_reach`` (:func:`~fouriscope.alignment.find_focus`);
     3. ``array``: move the array as a rigid body (:func:`~fouriscope.alignment.refine_array`), and focus once more.
 
-    What does not explain the frames clearly better than the description does is not used. ``tell`` is called with
-    each finding as soon as it is made.
+    Another orientation or place of the array is used only if it explains the frames clearly better than the described
+    one; of the defocus the best is taken. ``tell`` is called with each finding as soon as it is made.
     """
     notes: list[str] = []
 

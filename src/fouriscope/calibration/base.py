@@ -26,6 +26,8 @@ class Calibrator(ABC):
     name: ClassVar[str]
     watches: ClassVar[bool] = False
     """Whether :meth:`watch` is to be called."""
+    finds_the_pupil: ClassVar[bool] = False
+    """Whether it is the pupil that is refined."""
 
     def watch(self, seen: Contributions) -> None:  # noqa: B027 - only for those that watch
         """Take note of what a group of LEDs adds to the gradient that is being computed."""

@@ -36,6 +36,11 @@ class Calibration:
         self._watchers = [one for one in self.calibrators if one.watches]
 
     @property
+    def finds_the_pupil(self) -> bool:
+        """Whether the pupil of the model is one of the things that are refined."""
+        return any(one.finds_the_pupil for one in self.calibrators)
+
+    @property
     def observer(self) -> Observer | None:
         """What a gradient is to be shown to."""
         return self._watch if self._watchers else None

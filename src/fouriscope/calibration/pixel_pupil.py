@@ -30,7 +30,9 @@ class PixelPupil(Calibrator):
     Parameters
     ----------
     rate
-        Of the step; it fades as 1/(1 + passes/5).
+        Of the step, which is made once a pass.
+    start
+        Passes over the measurements before the first step: the object must mean something.
     damping
         Beside the mean of H over the disc.
     modulus
@@ -39,6 +41,7 @@ class PixelPupil(Calibrator):
 
     name = "pixels"
     watches = True
+    finds_the_pupil = True
 
     def __init__(
         self,
@@ -118,10 +121,14 @@ class PixelPupil(Calibrator):
         return np.asarray(np.where(disc, bounded * np.exp(1j * phase), 1.0))
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"passes": np.array(self._passes)}
+        arrays: dict[str, NDArray[Any]] = {"counters": np.array([self._passes, self._gathered])}
+        if self._totals is not None:
+            arrays |= {"slope": self._totals[0], "curvature": self._totals[1]}
+        return arrays
 
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._passes = float(arrays["passes"])
+        self._passes, self._gathered = (float(number) for number in arrays["counters"])
+        self._totals = (arrays["slope"], arrays["curvature"]) if "slope" in arrays else None
         self.forget()
 
 

@@ -63,6 +63,7 @@ class ZernikePupil(Calibrator):
 
     name = "zernike"
     watches = True
+    finds_the_pupil = True
 
     def __init__(self, modes: Iterable[int] = MODES, *, rate: float = 1.0, most: float = 0.3) -> None:
         self.modes = tuple(int(mode) for mode in modes)

@@ -69,6 +69,7 @@ def start_run(
     acquisition = build_acquisition(config, base)
     build_stop(config.stop)
     notes: tuple[str, ...] = ()
+    nominal = acquisition.illumination.directions(acquisition.patch_center)
     if config.alignment.is_wanted:
         build_solver(acquisition, config)  # bad input is told before an alignment takes its time
         alignment = aligned(acquisition, config.alignment, tell)
@@ -78,7 +79,9 @@ def start_run(
     digest = FrameDigest(acquisition.frames.shape)
     # Before the folder exists: bad input must leave nothing behind.
     solver = build_solver(acquisition, config, watch=digest.add)
-    origin = provenance(acquisition, input_files(config, base), digest=digest) | {"alignment": list(notes)}
+    origin = provenance(acquisition, input_files(config, base), digest=digest) | {
+        "alignment": {"notes": list(notes), "nominal_na": nominal.tolist()}
+    }
     run = RunFolder.create(folder, resolved(config, base), origin)
     return _solve(run, solver, config, callbacks, checkpoint_seconds, on_start)
 
@@ -214,6 +217,7 @@ def _solve(
         result = Result.of(
             *(solver.fidelity.model, solver.x, history, reason, run.config(), run.provenance()),
             pupil=recovered_pupil(solver),
+            nominal_na=run.provenance().get("alignment", {}).get("nominal_na"),
         )
         with _writing(run):
             result.write_into(run)

@@ -18,7 +18,7 @@ from fouriscope.run.folder import RunFolder
 from fouriscope.run.phases import unwrap, wrap
 from fouriscope.run.result_files import write_result_files
 from fouriscope.run.result_geometry import ResultGeometry
-from fouriscope.solvers import EPRY, History, Solver
+from fouriscope.solvers import EPRY, Descent, History, Solver
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +81,8 @@ class Result:
         intensities, one a frame; ``nominal_na`` the directions from which a calibration started.
         """
         grid = model.geometry.grid_shape
+        if nominal_na is not None and np.array_equal(nominal_na, model.geometry.na):
+            nominal_na = None  # nothing was moved
         if pupil is not None and np.shape(pupil) != grid:
             raise InvalidInputError(
                 f"the pupil must lie on the frame's frequency grid, margins included: expected shape {grid}, got "
@@ -156,8 +158,10 @@ class Result:
 def recovered_pupil(solver: Solver) -> ComplexArray | None:
     """The pupil that ``solver`` found, on the frame's frequency grid, or None where it took the model's as it is.
 
-    EPRY holds a correction C that multiplies the pupil of its model.
+    EPRY holds a correction C that multiplies the pupil of its model; a calibration has revised the model itself.
     """
+    if isinstance(solver, Descent) and solver.calibration is not None and solver.calibration.finds_the_pupil:
+        return pupil_of(solver.fidelity.model)
     if not isinstance(solver, EPRY) or not solver.pupil_step:
         return None
     return np.asarray(solver.pupil * pupil_of(solver.fidelity.model))

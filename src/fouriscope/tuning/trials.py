@@ -18,6 +18,7 @@ from fouriscope.forward.objects import RealArray
 from fouriscope.optics import Geometry
 from fouriscope.priors import Prior, PriorLike
 from fouriscope.reconstruction import configure
+from fouriscope.run.aligned import aligned
 from fouriscope.run.assemble import BuiltSolver, build_prior, build_solver
 from fouriscope.run.config import explain
 from fouriscope.run.sections import ReconstructionConfig
@@ -165,6 +166,7 @@ def tune_config(
         criterion = "held-out" if data.truth is None else "truth"
     if criterion == "truth" and data.truth is None:
         raise InvalidInputError('there is no truth to tune against; use criterion="held-out"')
+    data = aligned(data, config.alignment).acquisition  # once: all trials look through the same microscope
     bench = _Bench(data, config, key, prior, criterion, held_out, callbacks)
     trials = log_search(bench.score, bench.first(), evaluations=evaluations, factor=factor, on_trial=on_trial)
     best = max(trials, key=lambda trial: trial.score)
