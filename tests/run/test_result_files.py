@@ -266,7 +266,7 @@ def test_the_pupil_that_epry_recovers_reaches_the_result() -> None:
     frames = truth.intensity(0.3 * random_x(truth))
     seen: list[EPRY] = []
     result = reconstruct(
-        Acquisition(OPTICS, LEDS, ArrayFrames(frames), pupil=known),
+        Acquisition(OPTICS, LEDS, ArrayFrames(frames), pupil=known, periodic=True),
         method="epry",
         prior=None,
         object="complex",

@@ -376,7 +376,7 @@ def test_steps_far_too_long_are_said(dtype: DTypeLike) -> None:
         ({"pupil_start": 0}, "pupil_start is an iteration, a whole number from 1, got 0"),
         ({"pupil_start": 1.5}, "pupil_start is an iteration, a whole number from 1, got 1.5"),
         ({"decay": -1.0}, "decay must be a number of at least 0 .* got -1.0"),
-        ({"start": "warm"}, "start must be 'flat', 'linear' or an array"),
+        ({"start": "warm"}, "start must be 'flat', 'linear', 'epry' or an array"),
         ({"truth": np.ones((3, 3))}, "the truth has shape"),
         ({"truth": np.ones((3, 3), complex)}, "the truth must be a real phase"),
     ],

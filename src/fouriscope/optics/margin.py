@@ -14,7 +14,7 @@ def automatic_margin(frame_shape: tuple[int, int]) -> int:
     transforms cost least.
 
     >>> automatic_margin((128, 128)), automatic_margin((100, 100))
-    (16, 22)
+    (17, 22)
     """
     return min(
         range(LEAST_MARGIN, MOST_MARGIN + 1),
