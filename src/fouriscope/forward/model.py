@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -77,23 +78,21 @@ class ForwardModel:
         if self.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise InvalidInputError(f"dtype must be float32 or float64 (the precision of x), got {self.dtype}")
         self.illumination = illumination
-        self.geometry = Geometry.compile(
-            optics,
-            illumination,
-            frame_shape,
-            margin=margin,
-            object_shape=object_shape,
-            patch_center=patch_center,
+        self._place(
+            Geometry.compile(
+                optics,
+                illumination,
+                frame_shape,
+                margin=margin,
+                object_shape=object_shape,
+                patch_center=patch_center,
+            )
         )
         self.object = object_model(object)
         self.pupil = pupil if pupil is not None else Pupil()
         self.gains = _checked_gains(gains, len(self))
         self.complex_dtype = np.result_type(self.dtype, np.complex64)
         self.pupils = LEDPupils(self.geometry, self.pupil, self.complex_dtype, self.gains)
-        box = self.geometry.support_box
-        # Where each LED's box starts in the object's spectrum, in FFT layout (DC first).
-        self.box_rows = (self.geometry.whole_bins[:, 0] + box.row0) % self.object_shape[0]
-        self.box_columns = (self.geometry.whole_bins[:, 1] + box.col0) % self.object_shape[1]
 
     def revised(
         self,
@@ -106,19 +105,33 @@ class ForwardModel:
 
         The object's grid stays as it is. Pupils are evaluated when they are used, so this costs next to nothing.
         """
-        geometry = self.geometry
-        return ForwardModel(
-            geometry.optics,
-            self.illumination if illumination is None else illumination,
-            geometry.frame_shape,
-            pupil=self.pupil if pupil is None else pupil,
-            object=self.object,
-            object_shape=geometry.object_shape,
-            margin=geometry.margin,
-            patch_center=geometry.patch_center,
-            gains=self.gains if gains is None else gains,
-            dtype=self.dtype,
-        )
+        revised = copy.copy(self)
+        revised.pupil = self.pupil if pupil is None else pupil
+        revised.gains = self.gains if gains is None else _checked_gains(gains, len(self))
+        if illumination is not None:
+            geometry = self.geometry
+            if len(illumination) != len(self):
+                raise InvalidInputError(f"a model of {len(self)} LEDs cannot be revised to {len(illumination)}")
+            revised.illumination = illumination
+            revised._place(
+                Geometry.compile(
+                    geometry.optics,
+                    illumination,
+                    geometry.frame_shape,
+                    margin=geometry.margin,
+                    object_shape=geometry.object_shape,
+                    patch_center=geometry.patch_center,
+                )
+            )
+        revised.pupils = LEDPupils(revised.geometry, revised.pupil, self.complex_dtype, revised.gains)
+        return revised
+
+    def _place(self, geometry: Geometry) -> None:
+        """Where each LED's box starts in the object's spectrum, in FFT layout (DC first)."""
+        self.geometry = geometry
+        box = geometry.support_box
+        self.box_rows = (geometry.whole_bins[:, 0] + box.row0) % geometry.object_shape[0]
+        self.box_columns = (geometry.whole_bins[:, 1] + box.col0) % geometry.object_shape[1]
 
     def __len__(self) -> int:
         """Number of LEDs."""
