@@ -83,7 +83,7 @@ class LEDPositions(Calibrator):
         pull, curvature, temperature, light = _normal_equations(fidelity, x, leds)
         clear = light > LEAST_SIGNAL * temperature
         leds, pull, curvature, temperature = leds[clear], pull[clear], curvature[clear], temperature[clear]
-        belief = temperature / self.spread**2
+        belief = np.maximum(temperature, np.finfo(np.float64).tiny) / self.spread**2
         matrix = curvature + belief[:, None, None] * np.eye(2)
         steps = np.linalg.solve(matrix, (pull - belief[:, None] * bins[leds])[..., None])[..., 0]
         moved = bins.copy()

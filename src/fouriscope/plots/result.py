@@ -233,13 +233,17 @@ def _history_curves(history: Mapping[str, npt.ArrayLike]) -> dict[str, tuple[npt
 
 
 def _log_spectrum(phase: RealArray, amplitude: RealArray | None) -> RealArray:
-    field = np.exp(1j * np.nan_to_num(phase)).astype(np.complex64)
+    from scipy.fft import fft2, fftshift
+
+    field = np.exp(1j * np.nan_to_num(phase).astype(np.float32))
     if amplitude is not None:
         field *= np.nan_to_num(amplitude).astype(np.float32)
-    magnitude = np.abs(np.fft.fftshift(np.fft.fft2(field))).astype(np.float64)
-    highest = magnitude.max() or 1.0
+    # In single precision and one array after the other: a figure must not need more memory than its reconstruction.
+    magnitude = fftshift(np.abs(fft2(field, overwrite_x=True)))
+    del field
+    magnitude /= magnitude.max() or 1.0
     # Single precision carries seven digits: what lies lower is rounding.
-    return np.asarray(np.log10(np.maximum(magnitude / highest, 1e-7)), dtype=np.float64)
+    return np.asarray(np.log10(np.maximum(magnitude, 1e-7)))
 
 
 def _frequency_ticks(axes: Axes, field: tuple[int, int], pixel_um: float | None) -> None:
