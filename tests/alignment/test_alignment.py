@@ -136,5 +136,9 @@ def test_wrong_questions() -> None:
     with pytest.raises(InvalidInputError, match="reach"):
         find_focus(data, reach=-1.0)
     dark = replace(data, frames=ArrayFrames(np.zeros((81, 32, 32), np.float32)))
+    two = replace(dark, weights=np.eye(81)[0] + np.eye(81)[1])
     with pytest.raises(InvalidInputError, match="bright-field frames"):
-        find_array(replace(dark, weights=np.eye(81)[0] + np.eye(81)[1]))
+        find_array(two)
+    found = align(two, focus=False, array=False)
+    assert found.acquisition is two
+    assert "not used, only 2 bright-field frames" in found.notes[0]

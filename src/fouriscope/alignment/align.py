@@ -9,7 +9,13 @@ import numpy as np
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.array import Motion, refine_array
-from fouriscope.alignment.circles import AS_DESCRIBED, ORIENTATIONS, CircleFit, find_array
+from fouriscope.alignment.circles import (
+    AS_DESCRIBED,
+    ORIENTATIONS,
+    CircleFit,
+    TooFewBrightFramesError,
+    find_array,
+)
 from fouriscope.alignment.focus import find_focus
 from fouriscope.alignment.trials import Trials
 from fouriscope.optics import Illumination, LEDArray
@@ -78,7 +84,11 @@ def align(
 
 
 def _by_circles(acquisition: Acquisition, say: Tell) -> Acquisition:
-    fit = find_array(acquisition, orientations=ORIENTATIONS)
+    try:
+        fit = find_array(acquisition, orientations=ORIENTATIONS)
+    except TooFewBrightFramesError as error:
+        say(f"circles: not used, {error}")
+        return acquisition
     described, best = fit.scores[AS_DESCRIBED], fit.scores[fit.orientation]
     if fit.orientation != AS_DESCRIBED and best > ORIENTATION_GAIN * max(described, 0.0):
         say(

@@ -33,6 +33,10 @@ SURELY_BRIGHT, SURELY_DARK = 0.7, 0.2
 COST_OF_WRONG_SIDE = 0.05
 
 
+class TooFewBrightFramesError(InvalidInputError):
+    """The frames hold too little direct light for circles to be seen."""
+
+
 class Orientation(NamedTuple):
     """How the LEDs lie beside the camera's axes: (y, x) → (x, y) if ``transposed``, then signs."""
 
@@ -176,7 +180,7 @@ class _Spectra:
         sides = sides_of_edge(means, used)
         leds = np.flatnonzero(sides > 0) if sides.any() else used
         if len(leds) < 3:
-            raise InvalidInputError(
+            raise TooFewBrightFramesError(
                 f"only {len(leds)} bright-field frames were found, and circles need three; are the frames in order?"
             )
         # The brightest are surely inside the pupil, and seen with the least noise.
