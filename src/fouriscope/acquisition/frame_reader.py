@@ -109,7 +109,8 @@ class FrameReader:
                     self._changed.notify_all()
 
     def _next_block(self) -> range | None:
-        self._starved = False
+        # While somebody waits nothing is begun, and whoever takes his frame must wake this thread again.
+        self._starved = self._waiting > 0
         # Who waits for a frame reads it himself if there is room: do not take that away.
         upcoming = None if self._waiting else self.cache.upcoming(self._busy | self._errors.keys())
         if upcoming is None:

@@ -18,12 +18,15 @@ from fouriscope.alignment.circles import (
 )
 from fouriscope.alignment.focus import find_focus
 from fouriscope.alignment.trials import Trials
-from fouriscope.optics import Illumination, LEDArray
+from fouriscope.calibration.positions import as_array
+from fouriscope.optics import Adjusted, Illumination, LEDArray
 
 # Circles must explain the spectra better by this share before an array is displaced for them...
 CIRCLES_GAIN = 0.03
 # ... and another orientation must explain them twice as well as the described one.
 ORIENTATION_GAIN = 2.0
+# A share of the variance below this is what noise explains.
+LEAST_SCORE = 0.02
 
 Tell = Callable[[str], object]
 
@@ -90,7 +93,7 @@ def _by_circles(acquisition: Acquisition, say: Tell) -> Acquisition:
         say(f"circles: not used, {error}")
         return acquisition
     described, best = fit.scores[AS_DESCRIBED], fit.scores[fit.orientation]
-    if fit.orientation != AS_DESCRIBED and best > ORIENTATION_GAIN * max(described, 0.0):
+    if fit.orientation != AS_DESCRIBED and best > ORIENTATION_GAIN * max(described, LEAST_SCORE):
         say(
             f"circles: the LEDs lie {fit.orientation} (or {fit.orientation.twin}; intensities cannot tell), which "
             f"explains {best:.1%} of the spectra, as described {described:.1%}; {_moved_by(fit)}"
@@ -100,7 +103,9 @@ def _by_circles(acquisition: Acquisition, say: Tell) -> Acquisition:
         fit = find_array(acquisition)
     if fit.scores[AS_DESCRIBED] > fit.score_before * (1 + CIRCLES_GAIN):
         say(f"circles: orientation as described; {_moved_by(fit)}")
-        return replace(acquisition, illumination=fit.illumination)
+        _, shifts = as_array(acquisition.illumination)
+        found = fit.illumination if shifts is None else Adjusted(fit.illumination, shifts)
+        return replace(acquisition, illumination=found)
     say("circles: orientation and place as described")
     return acquisition
 

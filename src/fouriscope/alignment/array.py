@@ -67,6 +67,8 @@ def refine_array(
         raise InvalidInputError(f"motions are some of {', '.join(get_args(Motion))}, got {tuple(motions)}")
     trials = Trials.of(acquisition) if trials is None else trials
     array, shifts = as_array(acquisition.illumination)
+    # What moves no LED (the rotation of a single one on the axis) cannot be found.
+    names = [name for name in names if _unit(trials, array, name) < np.inf]
     units = [_unit(trials, array, name) for name in names]
 
     def moved(values: NDArray[np.float64]) -> Illumination:
@@ -76,6 +78,13 @@ def refine_array(
     from scipy.optimize import minimize
 
     before = trials.misfit(illumination=moved(np.zeros(len(names))))
+    if not np.isfinite(before):
+        raise InvalidInputError(
+            "the array as described explains nothing of the patch; are its frames masked? Switch alignment.array off, "
+            "or mend that first"
+        )
+    if not names:
+        return ArrayFit(acquisition.illumination, before, before, 1)
     found = minimize(
         lambda values: np.inf if np.abs(values).max() > bound else trials.misfit(illumination=moved(values)),
         np.zeros(len(names)),
@@ -97,8 +106,8 @@ def _moved(array: LEDArray, names: list[str], changes: NDArray[np.float64]) -> L
     return array.moved(
         shift=(by.get("y", 0.0), by.get("x", 0.0)),
         turn=by.get("rotation", 0.0),
-        height=1 + by.get("height", 0.0),
-        pitch=1 + by.get("pitch", 0.0),
+        height=max(0.1, 1 + by.get("height", 0.0)),
+        pitch=max(0.1, 1 + by.get("pitch", 0.0)),
     )
 
 
@@ -107,4 +116,5 @@ def _unit(trials: Trials, array: LEDArray, name: str) -> float:
     tiny = 1e-6 * (array.height if name in "yx" else 1.0)
     center = trials.patch.patch_center
     moved = _moved(array, [name], np.array([tiny])).directions(center) - array.directions(center)
-    return tiny / float(np.sqrt(np.mean(np.sum((moved / trials.bin_na) ** 2, axis=1))))
+    distance = float(np.sqrt(np.mean(np.sum((moved / trials.bin_na) ** 2, axis=1))))
+    return tiny / distance if distance > 1e-12 else np.inf

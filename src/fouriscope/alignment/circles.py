@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.trials import counted_pixels
 from fouriscope.calibration.positions import as_array
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import LEDArray, Optics
@@ -176,7 +177,9 @@ class _Spectra:
         used = np.arange(len(acquisition)) if acquisition.weights is None else np.flatnonzero(acquisition.weights)
         means = np.zeros(len(acquisition))
         for led in used:
-            means[led] = max(float(np.mean(acquisition.frames.frame(int(led)))), 0.0)
+            frame = np.asarray(acquisition.frames.frame(int(led)), np.float64)
+            good = counted_pixels(acquisition, int(led), frame)
+            means[led] = max(float(frame[good].mean()), 0.0) if good.any() else 0.0
         sides = sides_of_edge(means, used)
         leds = np.flatnonzero(sides > 0) if sides.any() else used
         if len(leds) < 3:
@@ -195,8 +198,10 @@ class _Spectra:
         window = np.outer(np.hanning(rows + 2)[1:-1], np.hanning(columns + 2)[1:-1])
         logs = np.empty((len(leds), int(seen.sum())))
         for b, led in enumerate(leds):
-            frame = np.asarray(acquisition.frames.frame(int(led))[top : top + rows, left : left + columns], np.float64)
-            power = np.abs(np.fft.rfft2((np.nan_to_num(frame) / means[led] - 1) * window)[seen]) ** 2
+            frame = np.asarray(acquisition.frames.frame(int(led)), np.float64)
+            frame = np.where(counted_pixels(acquisition, int(led), frame), frame, means[led])
+            part = frame[top : top + rows, left : left + columns]
+            power = np.abs(np.fft.rfft2((part / means[led] - 1) * window)[seen]) ** 2
             logs[b] = np.log(power + 1e-3 * np.median(power))
         contrast = logs - logs.mean(axis=0)
         contrast -= contrast.mean(axis=1, keepdims=True)

@@ -45,7 +45,7 @@ def find_focus(
     if not (0 < reach < 0.1):
         raise InvalidInputError(f"reach must be a length in metres below 0.1, got {reach:g}")
     trials = Trials.of(acquisition, room=0.0) if trials is None else trials
-    optics, pupil = acquisition.optics, acquisition.pupil
+    optics, pupil = acquisition.optics, trials.patch.pupil
     depth = optics.wavelength / optics.na**2
     seen: dict[float, float] = {}
 
@@ -57,6 +57,11 @@ def find_focus(
     count = max(1, int(np.ceil(reach * steps_per_depth / depth)))
     for place in np.linspace(-reach, reach, 2 * count + 1):
         misfit(pupil.defocus + float(place))
+    if not np.isfinite(min(seen.values())):
+        raise InvalidInputError(
+            "no defocus explains the frames of the patch at all; are they masked there, or is the geometry far off? "
+            "Switch alignment.focus off, or mend that first"
+        )
     step = reach / count
     while step > depth / 100:
         best = min(seen, key=lambda z: seen[z])

@@ -41,6 +41,8 @@ class Trials:
     def of(cls, acquisition: Acquisition, *, side: int = PATCH, room: float = 0.5) -> Trials:
         """Trials on the liveliest patch of ``side`` pixels; LEDs may move by ``room`` (in units of the NA)."""
         patch = liveliest_patch(acquisition, side)
+        # A measured pupil lies on the grid of the whole frame; trials do without what it adds.
+        patch = replace(patch, pupil=replace(patch.pupil, array=None))
         optics = patch.optics
         reach = float(np.hypot(*patch.illumination.directions(patch.patch_center).T).max()) + (1 + room) * optics.na
         margin = 0 if patch.periodic else MARGIN
@@ -102,6 +104,12 @@ def liveliest_patch(acquisition: Acquisition, side: int) -> Acquisition:
     )
 
 
+def counted_pixels(acquisition: Acquisition, led: int, frame: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a frame may be looked at: finite, and not masked."""
+    finite = np.isfinite(frame)
+    return np.asarray(finite if acquisition.mask is None else finite & mask_of(acquisition.mask, led))
+
+
 def _window_of_mask(acquisition: Acquisition, window: tuple[slice, slice]) -> NDArray[Any]:
     mask = acquisition.mask
     assert mask is not None
@@ -116,7 +124,10 @@ def _liveliest_corner(acquisition: Acquisition, height: int, width: int) -> tupl
     radius = np.hypot(na[:, 0], na[:, 1])
     if acquisition.weights is not None:
         radius = np.where(np.asarray(acquisition.weights) > 0, radius, np.inf)
-    frame = np.nan_to_num(np.asarray(acquisition.frames.frame(int(radius.argmin())), np.float64))
+    led = int(radius.argmin())
+    frame = np.asarray(acquisition.frames.frame(led), np.float64)
+    good = counted_pixels(acquisition, led, frame)
+    frame = np.where(good, frame, frame[good].mean() if good.any() else 0.0)
     mean = uniform_filter(frame, (height, width))
     variance = uniform_filter(frame**2, (height, width)) - mean**2
     rows, columns = frame.shape

@@ -53,7 +53,7 @@ class LEDGains(Calibrator):
 
     def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
         self._turns += 1
-        self._passes += batch.size / len(fidelity)
+        self._passes += batch.size / np.count_nonzero(fidelity.weights)
         if self._turns % self.every or self._passes < self.start:
             return None
         model = fidelity.model

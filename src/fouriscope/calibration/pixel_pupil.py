@@ -69,23 +69,27 @@ class PixelPupil(Calibrator):
         from fouriscope.calibration._kernels import box_products
 
         model, leds, shape = seen.model, seen.leds, seen.model.pupils.box_shape
-        if self._product is None or self._curvature is None:
-            self._product, self._curvature = np.zeros(shape, np.complex128), np.zeros(shape)
+        product = np.zeros(shape, np.complex128)
         energies = np.empty((len(leds), *shape), model.dtype)
         arguments = (
             *(seen.spectrum, *model.pupils(leds), seen.boxes, model.box_rows[leds], model.box_columns[leds]),
-            *(self._product, energies),
+            *(product, energies),
         )
         run_sliced(lambda start, stop: box_products(*arguments, start, stop), shape[0])
         totals = energies.sum(axis=(1, 2), dtype=np.float64)
-        self._curvature += np.einsum("b,brc->rc", stiffness(seen, totals), energies)
+        curvature = np.einsum("b,brc->rc", stiffness(seen, totals), energies)
+        # On the frame's grid, because another calibrator may change the box before the turn of this one.
+        product, curvature = model.pupils.on_frame_grid(product), model.pupils.on_frame_grid(curvature)
+        if self._product is not None and self._curvature is not None:
+            product, curvature = product + self._product, curvature + self._curvature
+        self._product, self._curvature = product, curvature
 
     def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
         if self._product is None or self._curvature is None:
             return None
-        model, share = fidelity.model, batch.size / len(fidelity)
-        slope = model.pupils.on_frame_grid(self._product * (share / float(np.prod(model.object_shape))))
-        curvature = model.pupils.on_frame_grid(self._curvature * share)
+        model, share = fidelity.model, batch.size / np.count_nonzero(fidelity.weights)
+        slope = self._product * (share / float(np.prod(model.object_shape)))
+        curvature = self._curvature * share
         self.forget()
         self._passes += share
         if self._passes < self.start:

@@ -70,7 +70,7 @@ class LEDPositions(Calibrator):
 
     def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
         self._turns += 1
-        self._passes += batch.size / len(fidelity)
+        self._passes += batch.size / np.count_nonzero(fidelity.weights)
         if self._turns % self.every or self._passes < self.start:
             return None
         model = fidelity.model
@@ -89,7 +89,9 @@ class LEDPositions(Calibrator):
         moved = bins.copy()
         fading = 1 + (self._passes - self.start) / PASSES_TO_FADE
         moved[leds] += np.clip(steps / fading, -LONGEST, LONGEST)
-        moved = np.clip(moved - moved.mean(axis=0), -self.bound, self.bound)
+        counted = fidelity.weights > 0
+        moved[counted] -= moved[counted].mean(axis=0)
+        moved = np.clip(moved, -self.bound, self.bound)
         return model.revised(illumination=Adjusted(base, moved * bin_na))
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:

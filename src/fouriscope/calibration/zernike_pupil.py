@@ -110,7 +110,7 @@ class ZernikePupil(Calibrator):
         model = fidelity.model
         if not self._watched:
             return None
-        change = self._newton.step(self._slope, self._curvature, batch.size / len(fidelity))
+        change = self._newton.step(self._slope, self._curvature, batch.size / np.count_nonzero(fidelity.weights))
         self.forget()
         found = dict(model.pupil.zernike)
         for mode, difference in zip(self.modes, change, strict=True):

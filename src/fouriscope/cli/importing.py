@@ -75,7 +75,8 @@ def run_import(path: Path, out: Path, *, sets: Sequence[str], force: bool, conso
     taken = {*document["frames"], *(["offset"] if description.dark else [])}
     found = [suggestion for suggestion in found if suggestion.key not in taken]
     document["frames"] |= {suggestion.key: suggestion.value for suggestion in found}
-    text = toml_text(document, missing, found, source=path)
+    described = {section: keys for section, keys in document.items() if section not in RECONSTRUCTION}
+    text = toml_text(described, missing, found, source=path)
     write_text(out, f"{text}\n{reconstruction_text(document, frames.shape[1:])}")
     show(description, document, frames, survey, found, console)
     for lack in missing:
@@ -170,10 +171,9 @@ def reconstruction_text(document: Document, frame_shape: tuple[int, int]) -> str
         region = [*corner, *(min(size, FIRST_REGION) for size in frame_shape)]
         lines += [f"# large frames: to begin with a part of them, add to [frames]: roi = {region}", ""]
     for section, (reason, keys) in RECONSTRUCTION.items():
-        if section in document:
-            continue
+        chosen = keys | document.get(section, {})  # what was set by hand stands
         lines += [*([f"# {reason}"] if reason else []), f"[{section}]"]
-        lines += [*(_assignment(key, value) for key, value in keys.items()), ""]
+        lines += [*(_assignment(key, value) for key, value in chosen.items()), ""]
     return "\n".join(lines)
 
 

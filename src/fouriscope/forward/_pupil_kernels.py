@@ -84,7 +84,7 @@ def evaluate_pupils(  # type: ignore[no-untyped-def]
     """
     height, width = out.shape[1], out.shape[2]
     phase = np.empty(width)
-    flat = defocus == 0.0 and powers.shape[0] == 1
+    flat = defocus == 0.0 and powers.shape[0] == 1 and powers[0, 0] == 0.0
     for b in range(start, stop):
         x0 = (column0 - fractions[b, 1]) * steps[1]
         column, column_weight = _below(column0 - fractions[b, 1] + table.shape[1] // 2)

@@ -43,12 +43,24 @@ class LEDPupils:
         self.box_shape = (box.height, box.width)
         count = len(geometry.na)
         self._roots = np.ones(count) if gains is None else np.sqrt(gains)
+        self._reserve()
+        self._constants = self._compile()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """To another process, or into a copy, go neither the lock nor what can be computed again."""
+        return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_stack", "_known")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._reserve()
+
+    def _reserve(self) -> None:
+        count = len(self.geometry.na)
         self._stack: NDArray[Any] | None = None
         self._known = np.zeros(count, bool)
         self._lock = threading.Lock()
-        if kept_bytes(geometry, dtype):
-            self._stack = np.empty((count, box.height, box.width), dtype)  # takes memory only as it is filled
-        self._constants = self._compile()
+        if kept_bytes(self.geometry, self.dtype):
+            self._stack = np.empty((count, *self.box_shape), self.dtype)  # takes memory only as it is filled
 
     @property
     def nbytes(self) -> int:

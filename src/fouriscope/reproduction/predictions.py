@@ -14,6 +14,7 @@ from fouriscope.forward import ForwardModel
 from fouriscope.optics import Pupil
 from fouriscope.run.assemble import BuiltSolver
 from fouriscope.run.result import recovered_pupil
+from fouriscope.solvers import EPRY
 
 
 class Prediction(NamedTuple):
@@ -44,9 +45,9 @@ def predicting_model(solver: BuiltSolver) -> ForwardModel:
     """The model as calibrated, with the pupil that EPRY keeps for itself put into it."""
     model = solver.fidelity.model
     pupil = recovered_pupil(solver)
-    if pupil is None:
+    if pupil is None or not isinstance(solver, EPRY):
         return model
     if model.pupil.array is None:
         # The known part stays exact between bins, where an array is interpolated.
-        return model.revised(pupil=Pupil(model.pupil.zernike, model.pupil.defocus, array=solver.pupil))  # type: ignore[union-attr]
+        return model.revised(pupil=Pupil(model.pupil.zernike, model.pupil.defocus, array=solver.pupil))
     return model.revised(pupil=Pupil(array=pupil))

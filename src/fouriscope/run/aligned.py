@@ -42,7 +42,7 @@ def _lights(acquisition: Acquisition, before: dict[str, Any]) -> dict[str, Any]:
         return before
     if before["kind"] == "directions" or (before["kind"] == "file" and "height" not in before):
         # Directions without a height were placed at one metre to be moved; they stay directions.
-        height = {"height": before["height"]} if "height" in before else {}
+        height = {"height": lights.height} if "height" in before else {}
         return {"kind": "directions", "na": lights.directions().tolist(), **height}
     glass = lights.slide
     slide = {} if glass is None else {"slide_thickness": glass.thickness, "slide_index": glass.index}

@@ -13,10 +13,21 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition, Frames
 from fouriscope.acquisition.led_table import read_led_table
 from fouriscope.calibration import Calibration, Calibrator, LEDGains, LEDPositions, PixelPupil, ZernikePupil
+from fouriscope.calibration.positions import REACH
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, PoissonLoss, Sampler, make_sampler
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Directions, Geometry, GlassSlide, Illumination, LEDArray, Optics, Pupil, automatic_margin
+from fouriscope.optics import (
+    Adjusted,
+    Directions,
+    Geometry,
+    GlassSlide,
+    Illumination,
+    LEDArray,
+    Optics,
+    Pupil,
+    automatic_margin,
+)
 from fouriscope.priors import Prior, PriorLike, as_prior
 from fouriscope.run.measured import load_image, measured, open_stored, roi_displacement
 from fouriscope.run.memory import check_memory
@@ -243,9 +254,21 @@ def build_solver(
         rng=np.random.default_rng((settings.seed, 1)),
     )
     common: dict[str, Any] = {"start": beginning, "seed": settings.seed, "truth": acquisition.truth}
+    if config.calibration.leds:
+        _require_room(model, config.calibration.leds_bound)
     solver = _build_method(config, fidelity, sampler, common, prior, prior_absorption)
     solver.calibration = build_calibration(config.calibration)
     return solver
+
+
+def _require_room(model: ForwardModel, bound: float) -> None:
+    """Raise now, not in the middle of a run, if LEDs that move by ``bound`` bins would leave the object's spectrum."""
+    reach = (bound + REACH) * np.asarray(model.geometry.frequency_step) * model.optics.wavelength
+    for side in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+        try:
+            model.revised(illumination=Adjusted(model.illumination, np.tile(reach * side, (len(model), 1))))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"calibration.leds needs room to move LEDs by {bound:g} bins: {error}") from error
 
 
 def _build_method(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from fouriscope.acquisition import Acquisition, stream_below
 from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
 from fouriscope.optics import Geometry
 from fouriscope.parallel import thread_count
@@ -71,11 +72,13 @@ def start_run(
     notes: tuple[str, ...] = ()
     nominal = acquisition.illumination.directions(acquisition.patch_center)
     if config.alignment.is_wanted:
-        build_solver(acquisition, config)  # bad input is told before an alignment takes its time
+        build_solver(acquisition, _from_nothing(config))  # bad input is told before an alignment takes its time
         alignment = aligned(acquisition, config.alignment, tell)
         notes = alignment.notes
         config = parse_config(with_alignment(resolved(config, base), alignment), where="after the alignment")
+        close_stream(acquisition)
         acquisition = build_acquisition(config, base)
+        del alignment
     digest = FrameDigest(acquisition.frames.shape)
     # Before the folder exists: bad input must leave nothing behind.
     solver = build_solver(acquisition, config, watch=digest.add)
@@ -84,6 +87,18 @@ def start_run(
     }
     run = RunFolder.create(folder, resolved(config, base), origin)
     return _solve(run, solver, config, callbacks, checkpoint_seconds, on_start)
+
+
+def _from_nothing(config: RunConfig) -> RunConfig:
+    """The configuration with a flat start, for a solver whose start is not used."""
+    return config.model_copy(update={"solver": config.solver.model_copy(update={"start": "flat"})})
+
+
+def close_stream(acquisition: Acquisition) -> None:
+    """Give back the memory of frames that were read from disk; they are read again if somebody asks."""
+    stream = stream_below(acquisition.frames)
+    if stream is not None:
+        stream.close()
 
 
 def input_files(config: RunConfig, base: Path) -> dict[str, Path]:

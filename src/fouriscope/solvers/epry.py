@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -205,10 +206,23 @@ class EPRY(Solver):
         return StepReport(misfit, residual, object_step, 0.0, len(order))
 
     def _calibrate(self, batch: Minibatch) -> None:
-        """Let the calibration revise the model; C stays on its bins, though their box may have become another."""
+        """Let the calibration revise the model; C stays on its bins, though their box may have become another.
+
+        What a calibration predicts must be what EPRY predicts: with C in the pupil, and with the amplitude.
+        """
         assert self.calibration is not None
-        on_grid = self.pupil
-        if self.calibration.revise(self.fidelity, self._x, batch):
+        model, on_grid = self.fidelity.model, self.pupil
+        if len(model.object.channels) == 1:
+            raise InvalidInputError(
+                "a calibration beside EPRY predicts frames from phase and absorption: use object='complex'"
+            )
+        known = model.pupil
+        array = on_grid if known.array is None else known.array * on_grid
+        self.fidelity.use(model.revised(pupil=replace(known, array=array)))
+        revised = self.calibration.revise(self.fidelity, self._x, batch)
+        self.fidelity.use(self.fidelity.model.revised(pupil=known))
+        if revised:
+            self._largest_pupil = float(union_of_pupils(self.fidelity.model).max())
             support = union_of_pupils(self.fidelity.model) > 0
             correction = self.fidelity.model.pupils.from_frame_grid(on_grid)
             correction[support & (correction == 0)] = 1  # bins that no LED had lit
@@ -275,6 +289,7 @@ class EPRY(Solver):
             saved = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
             self.calibration.load_state_arrays(saved, self.fidelity)
             self._correction = np.zeros(self.fidelity.model.pupils.box_shape, self._correction.dtype)
+            self._largest_pupil = float(union_of_pupils(self.fidelity.model).max())
         for name, own in (("spectrum", self._spectrum), ("correction", self._correction)):
             if name not in arrays or arrays[name].shape != own.shape or arrays[name].dtype != own.dtype:
                 found = f"{arrays[name].dtype} {arrays[name].shape}" if name in arrays else "none"

@@ -32,7 +32,7 @@ class Safeguard:
         self.empty_trend = math.nan
         self.best = math.inf
         self.refuge: RealArray | None = None
-        self._empty: NDArray[np.float64] | None = None
+        self.empty: NDArray[np.float64] | None = None
 
     def accepts(self, misfit: float, gradient: RealArray, x: RealArray, batch: Minibatch) -> bool:
         """Take note of an iteration; False if it must not be used.
@@ -55,13 +55,13 @@ class Safeguard:
         return misfit <= max(ALARM * self.fidelity.value(self.refuge, batch), DEPTH * empty)
 
     def _empty_misfit(self, batch: Minibatch) -> float:
-        if self._empty is None:
+        if self.empty is None:
             model = self.fidelity.model
             used = np.flatnonzero(self.fidelity.weights > 0)
-            self._empty = np.zeros(len(model))
-            self._empty[used] = self.fidelity.misfits(np.zeros(model.x_shape, model.dtype), used)
+            self.empty = np.zeros(len(model))
+            self.empty[used] = self.fidelity.misfits(np.zeros(model.x_shape, model.dtype), used)
         weights = batch.weights * self.fidelity.weights[batch.leds]
-        return float(np.dot(weights, self._empty[batch.leds])) / batch.size
+        return float(np.dot(weights, self.empty[batch.leds])) / batch.size
 
     def retreat(self) -> RealArray | None:
         """Where to start again; what was learnt about misfits on the way astray is forgotten."""
@@ -71,6 +71,6 @@ class Safeguard:
     def values(self) -> dict[str, Any]:
         return {"trend": self.trend, "empty_trend": self.empty_trend, "best": self.best}
 
-    def load(self, values: dict[str, Any], refuge: RealArray | None) -> None:
+    def load(self, values: dict[str, Any], refuge: RealArray | None, empty: NDArray[np.float64] | None) -> None:
         self.trend, self.empty_trend, self.best = (float(values[name]) for name in ("trend", "empty_trend", "best"))
-        self.refuge = refuge
+        self.refuge, self.empty = refuge, empty

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from fouriscope import metrics, plots
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import DivergenceError, InvalidInputError
+from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 from fouriscope.optics import Geometry
 from fouriscope.priors import Prior, PriorLike
@@ -205,6 +206,7 @@ class _Bench:
             data = replace(data, weights=weights)
         self.data = data
         self.start: RealArray | None = None
+        self.model: ForwardModel | None = None
 
     def first(self) -> float:
         """The value to begin with, the configured or the automatic one, and where its reconstruction ends."""
@@ -217,7 +219,8 @@ class _Bench:
                 f"{self.key} is {value:g} for the prior {self.prior.name!r}: there is nothing to search around; "
                 "choose a prior with a strength, or begin with a positive number"
             )
-        self.start = solver.x
+        # Object and microscope belong together: trials begin with what a calibration had found.
+        self.start, self.model = solver.x, solver.fidelity.model
         return value
 
     def score(self, value: float) -> float:
@@ -247,7 +250,10 @@ class _Bench:
             config = _with(config, self.key, value)
             if self.key.startswith("prior."):
                 prior = build_prior(config.prior, where="[prior]")
-        return build_solver(self.data, config, prior=prior, start=self.start)
+        solver = build_solver(self.data, config, prior=prior, start=self.start)
+        if self.model is not None and solver.calibration is not None:
+            solver.fidelity.use(self.model)
+        return solver
 
     def _score(self, solver: BuiltSolver) -> float:
         if self.criterion == "held-out":
