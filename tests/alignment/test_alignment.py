@@ -142,3 +142,27 @@ def test_wrong_questions() -> None:
     found = align(two, focus=False, array=False)
     assert found.acquisition is two
     assert "not used, only 2 bright-field frames" in found.notes[0]
+
+
+def test_pixels_under_a_mask_may_hold_anything() -> None:
+    data = acquisition(lights=LEDS.moved(shift=DISPLACED))
+    stack = np.stack([data.frames.frame(led) for led in range(81)])
+    stack[:, 10, 12] = np.nan
+    mask = np.ones((48, 48), bool)
+    mask[10, 12] = False
+    hidden = replace(data, frames=ArrayFrames(stack), mask=mask)
+    assert off_by(find_array(hidden).illumination, LEDS.moved(shift=DISPLACED)) < 0.3
+
+
+def test_a_patch_that_nothing_explains_is_said() -> None:
+    data = replace(acquisition(frame=32), mask=np.zeros((32, 32), bool))
+    with pytest.raises(InvalidInputError, match="no defocus explains"):
+        find_focus(data, reach=20e-6)
+    with pytest.raises(InvalidInputError, match="explains nothing"):
+        refine_array(data)
+
+
+def test_a_measured_pupil_does_not_stop_the_focus() -> None:
+    data = acquisition(pupil=Pupil(defocus=20e-6), frame=48)
+    known = replace(data, pupil=Pupil(array=np.ones((48, 48), np.complex128)))
+    assert find_focus(known, reach=40e-6).defocus == pytest.approx(20e-6, abs=1.5e-6)

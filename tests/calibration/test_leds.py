@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from fouriscope.calibration import Calibrator, LEDGains, LEDPositions
+import fouriscope as fs
+from fouriscope.acquisition import Acquisition, ArrayFrames
+from fouriscope.calibration import Calibration, Calibrator, LEDGains, LEDPositions
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import AllLEDs
+from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.metrics import field_nrmse
 from fouriscope.optics import Adjusted
 from fouriscope.solvers import EPRY, Iterations
 from tests.calibration.problems import LEDS, fidelity_of, model_of, smooth_x, solver_of
+from tests.conftest import OPTICS
 
 
 def bin_na() -> float:
@@ -94,8 +99,6 @@ def test_epry_can_be_calibrated_too() -> None:
     gains[40] = 1.4
     fidelity = fidelity_of(model_of(gains=gains), model_of())
     solver = EPRY(fidelity, AllLEDs(np.arange(81)), pupil_step=0.5)
-    from fouriscope.calibration import Calibration
-
     solver.calibration = Calibration([LEDGains(every=1, start=3), LEDPositions(every=2)])
     solver.solve(Iterations(20))
     found = solver.fidelity.model.gains
@@ -110,3 +113,21 @@ def test_wrong_parameters() -> None:
         LEDGains(bound=0.5)
     with pytest.raises(InvalidInputError, match="every"):
         LEDPositions(every=0)
+
+
+def test_epry_beside_a_phase_object_is_refused() -> None:
+    model = model_of(object="phase")
+    fidelity = DataFidelity(model, model.intensity(smooth_x(model_of())[0]))
+    solver = EPRY(fidelity, AllLEDs(np.arange(81)))
+    solver.calibration = Calibration([LEDGains()])
+    with pytest.raises(InvalidInputError, match="object='complex'"):
+        solver.step()
+
+
+def test_room_for_moving_leds_is_asked_for_at_the_start() -> None:
+    tight = model_of(object_shape=(43, 43))
+    data = Acquisition(OPTICS, LEDS, ArrayFrames(tight.intensity(smooth_x(tight))), periodic=True)
+    options: dict[str, Any] = {"object": "complex", "object_shape": (43, 43), "prior": None, "iterations": 1}
+    fs.reconstruct(data, **options)
+    with pytest.raises(InvalidInputError, match=r"calibration\.leds needs room"):
+        fs.reconstruct(data, calibrate="leds", **options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -68,3 +70,19 @@ def test_a_revised_model_is_the_model_made_anew() -> None:
 def test_gains_that_are_none(gains: Any) -> None:
     with pytest.raises(InvalidInputError, match="gains must be 49 positive numbers"):
         small_model().revised(gains=gains)
+
+
+def test_models_travel() -> None:
+    """To the workers of a cluster, and into copies: without the lock of their pupils."""
+    model = small_model("margin")
+    x = random_x(model)
+    expected = model.intensity(x, [3, 5])
+    for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        np.testing.assert_array_equal(copied.intensity(x, [3, 5]), expected)
+
+
+def test_piston_is_part_of_the_field() -> None:
+    model = small_model()
+    turned = model.revised(pupil=Pupil({1: 0.5}))
+    x = random_x(model)
+    np.testing.assert_allclose(turned.field(x, [0]), np.exp(0.5j) * model.field(x, [0]), atol=1e-10)
