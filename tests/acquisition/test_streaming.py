@@ -229,6 +229,20 @@ def test_a_frame_under_way_is_waited_for_and_not_read_again() -> None:
         assert len(got) == 3
 
 
+def test_reading_ahead_goes_on_after_somebody_had_to_wait() -> None:
+    """Who waits for the frame that is being read wakes the thread when he has it."""
+    source = Counting(STACK)
+    source.gate.clear()
+    with streamed(10, source) as frames:
+        frames.prefetch(list(range(8)))
+        waiting = threading.Thread(target=lambda: frames.frame(0))
+        waiting.start()
+        until(lambda: frames._reader._waiting > 0)
+        source.gate.set()
+        waiting.join(30)
+        until(lambda: len(source.asked) == 8)
+
+
 def test_an_error_is_raised_by_the_frame_it_belongs_to() -> None:
     source = Counting(STACK)
     source.broken = {2}
