@@ -183,8 +183,6 @@ class Descent(Solver):
         arrays: dict[str, NDArray[Any]] = {"x": self._x, **{f"own.{name}": a for name, a in own.arrays.items()}}
         if self._safeguard.refuge is not None:
             arrays["refuge"] = self._safeguard.refuge
-        if self._safeguard.empty is not None:
-            arrays["empty"] = self._safeguard.empty
         if self.calibration is not None:
             found = self.calibration.state_arrays(self.fidelity.model)
             arrays |= {f"calibration.{name}": array for name, array in found.items()}
@@ -217,7 +215,7 @@ class Descent(Solver):
         self.denoise.temperature = float(values["temperature"])
         self._retreats, self._prepared = values["retreats"], values["prepared"]
         self._iterations = values["iterations"]
-        self._safeguard.load(values["safeguard"], arrays.get("refuge"), arrays.get("empty"))
+        self._safeguard.load(values["safeguard"], arrays.get("refuge"))
         self.denoise.load_state_arrays(arrays)
         self.sampler.load_state_arrays(part("sampler."))
         if self.calibration is not None:

@@ -69,8 +69,11 @@ class Safeguard:
         return self.refuge
 
     def values(self) -> dict[str, Any]:
-        return {"trend": self.trend, "empty_trend": self.empty_trend, "best": self.best}
+        # The misfits of an empty field too: a calibration has changed the model with which they were computed.
+        empty = None if self.empty is None else self.empty.tolist()
+        return {"trend": self.trend, "empty_trend": self.empty_trend, "best": self.best, "empty": empty}
 
-    def load(self, values: dict[str, Any], refuge: RealArray | None, empty: NDArray[np.float64] | None) -> None:
+    def load(self, values: dict[str, Any], refuge: RealArray | None) -> None:
         self.trend, self.empty_trend, self.best = (float(values[name]) for name in ("trend", "empty_trend", "best"))
-        self.refuge, self.empty = refuge, empty
+        self.empty = None if values["empty"] is None else np.array(values["empty"])
+        self.refuge = refuge
