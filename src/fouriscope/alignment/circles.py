@@ -30,8 +30,8 @@ MOST_FRAMES = 80
 CONTRAST = 3.0
 # In units of the bright field's level; what lies between may be either.
 SURELY_BRIGHT, SURELY_DARK = 0.7, 0.2
-# A frame on the wrong side of the pupil's edge costs as much as this share of what all circles together explain.
-COST_OF_WRONG_SIDE = 0.05
+# If all frames lay on the wrong side of the pupil's edge, that would cost this share of the variance of the spectra.
+COST_OF_WRONG_SIDES = 0.5
 
 
 class TooFewBrightFramesError(InvalidInputError):
@@ -214,7 +214,7 @@ class _Spectra:
         na = array.directions(self.center)
         explained = 0.0
         for row, (y, x) in zip(self.contrast, na[self.leds], strict=True):
-            # A soft edge, half a bin wide, keeps the score smooth for the search.
+            # A soft edge, one bin of the largest window wide, keeps the score smooth for the search.
             one, other = self._disc(y, x), self._disc(-y, -x)
             inside, outside = one + other - 2 * one * other, (1 - one) * (1 - other)
             n_in, n_out = inside.sum(), outside.sum()
@@ -222,7 +222,7 @@ class _Spectra:
                 gap = np.dot(inside, row) / n_in - np.dot(outside, row) / n_out
                 explained += n_in * n_out / (n_in + n_out) * max(gap, 0.0) ** 2
         wrong = self.misplaced(na) / len(na)
-        return float(explained / self.total - COST_OF_WRONG_SIDE * 10 * wrong)
+        return float(explained / self.total - COST_OF_WRONG_SIDES * wrong)
 
     def _disc(self, y: float, x: float) -> Floats:
         step = self.optics.wavelength / (LARGEST_WINDOW * self.optics.pixel)

@@ -181,15 +181,26 @@ def file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_") or "unnamed"
 
 
-def _read(path: Path, key: str) -> Cell | None:
-    """A cell that was kept, if it is the one of ``key``; one that cannot be read is computed again."""
+def kept_arrays(path: Path, key: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
+    """Arrays and values that were kept, if they are those of ``key``; what cannot be read is computed again."""
     if not path.exists():
         return None
     try:
         arrays, values = read_arrays(path)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
-    if values.get("key") != key:
+    return (arrays, values) if values.get("key") == key else None
+
+
+def curves_of(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The curves among the arrays of a cell, by their names."""
+    return {name.removeprefix("curve."): array for name, array in arrays.items() if name.startswith("curve.")}
+
+
+def _read(path: Path, key: str) -> Cell | None:
+    kept = kept_arrays(path, key)
+    if kept is None:
         return None
-    curves = {name.removeprefix("curve."): array for name, array in arrays.items() if name.startswith("curve.")}
+    arrays, values = kept
+    curves = curves_of(arrays)
     return Cell(values["image"], values["method"], float(values["strength"]), arrays["phase"], curves)

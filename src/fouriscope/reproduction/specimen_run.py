@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,12 +12,12 @@ from numpy.typing import NDArray
 
 from fouriscope import __version__
 from fouriscope.errors import RunFolderError
-from fouriscope.reproduction.experiment import Progress, file_name
+from fouriscope.reproduction.experiment import Progress, curves_of, file_name, kept_arrays
 from fouriscope.reproduction.predictions import predict
 from fouriscope.reproduction.protocol import METHODS, Method, method
 from fouriscope.reproduction.specimen import Specimen
 from fouriscope.run.assemble import BuiltSolver, build_model
-from fouriscope.run.files import read_arrays, write_arrays
+from fouriscope.run.files import write_arrays
 from fouriscope.solvers import Callback, Iterations, Record, Solver
 
 FORMAT = 1
@@ -179,16 +178,11 @@ def _measured(specimen: Specimen, one: Method, solver: BuiltSolver) -> MeasuredC
 
 
 def _read(path: Path, key: str) -> MeasuredCell | None:
-    """A cell that was kept, if it is the one of ``key``; one that cannot be read is computed again."""
-    if not path.exists():
+    kept = kept_arrays(path, key)
+    if kept is None:
         return None
-    try:
-        arrays, values = read_arrays(path)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
-    if values.get("key") != key:
-        return None
-    curves = {name.removeprefix("curve."): array for name, array in arrays.items() if name.startswith("curve.")}
+    arrays, values = kept
+    curves = curves_of(arrays)
     return MeasuredCell(
         values["method"],
         float(values["strength"]),
