@@ -48,6 +48,27 @@ class Calibrator(ABC):
         """Take back what :meth:`state_arrays` gave."""
 
 
+class Turns:
+    """When a calibrator that predicts frames has its turn: every ``every``-th gradient, after ``start`` passes."""
+
+    def __init__(self, every: int, start: float) -> None:
+        self.every, self.start = every, start
+        self.gradients = 0
+        self.passes = 0.0
+
+    def come(self, fidelity: DataFidelity, batch: Minibatch) -> bool:
+        """Take note of a gradient over ``batch``; True if it is the calibrator's turn."""
+        self.gradients += 1
+        self.passes += batch.size / np.count_nonzero(fidelity.weights)
+        return self.gradients % self.every == 0 and bool(self.passes >= self.start)
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"counters": np.array([self.gradients, self.passes])}
+
+    def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.gradients, self.passes = int(arrays["counters"][0]), float(arrays["counters"][1])
+
+
 class GaussNewton:
     """θ ← θ − rate/(1 + passes/5) · H⁻¹ g, with g from each minibatch and H averaged over the minibatches seen.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.calibration.base import Calibrator
+from fouriscope.calibration.base import Calibrator, Turns
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward import ForwardModel
@@ -47,14 +47,11 @@ class LEDGains(Calibrator):
             raise InvalidInputError(
                 f"every must be at least 1, rate in (0, 1] and bound above 1, got {every}, {rate} and {bound}"
             )
-        self.every, self.start, self.rate, self.bound = every, start, rate, bound
-        self._turns = 0
-        self._passes = 0.0
+        self.rate, self.bound = rate, bound
+        self._turns = Turns(every, start)
 
     def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
-        self._turns += 1
-        self._passes += batch.size / np.count_nonzero(fidelity.weights)
-        if self._turns % self.every or self._passes < self.start:
+        if not self._turns.come(fidelity, batch):
             return None
         model = fidelity.model
         logs = np.zeros(len(model)) if model.gains is None else np.log(model.gains)
@@ -69,10 +66,10 @@ class LEDGains(Calibrator):
         return model.revised(gains=np.exp(np.clip(logs, -limit, limit)))
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"counters": np.array([self._turns, self._passes])}
+        return self._turns.state_arrays()
 
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._turns, self._passes = int(arrays["counters"][0]), float(arrays["counters"][1])
+        self._turns.load_state_arrays(arrays)
 
 
 def gain_ratios(fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.calibration.base import PASSES_TO_FADE, Calibrator
+from fouriscope.calibration.base import PASSES_TO_FADE, Calibrator, Turns
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward import ForwardModel
@@ -64,14 +64,11 @@ class LEDPositions(Calibrator):
                 f"every must be at least 1, start not negative, spread and bound positive, got {every}, {start}, "
                 f"{spread} and {bound}"
             )
-        self.every, self.start, self.spread, self.bound = every, start, spread, bound
-        self._turns = 0
-        self._passes = 0.0
+        self.spread, self.bound = spread, bound
+        self._turns = Turns(every, start)
 
     def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
-        self._turns += 1
-        self._passes += batch.size / np.count_nonzero(fidelity.weights)
-        if self._turns % self.every or self._passes < self.start:
+        if not self._turns.come(fidelity, batch):
             return None
         model = fidelity.model
         leds = batch.leds[~_at_the_edge(model.geometry)[batch.leds] & (fidelity.weights[batch.leds] > 0)]
@@ -87,7 +84,7 @@ class LEDPositions(Calibrator):
         matrix = curvature + belief[:, None, None] * np.eye(2)
         steps = np.linalg.solve(matrix, (pull - belief[:, None] * bins[leds])[..., None])[..., 0]
         moved = bins.copy()
-        fading = 1 + (self._passes - self.start) / PASSES_TO_FADE
+        fading = 1 + (self._turns.passes - self._turns.start) / PASSES_TO_FADE
         moved[leds] += np.clip(steps / fading, -LONGEST, LONGEST)
         counted = fidelity.weights > 0
         moved[counted] -= moved[counted].mean(axis=0)
@@ -95,10 +92,10 @@ class LEDPositions(Calibrator):
         return model.revised(illumination=Adjusted(base, moved * bin_na))
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"counters": np.array([self._turns, self._passes])}
+        return self._turns.state_arrays()
 
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._turns, self._passes = int(arrays["counters"][0]), float(arrays["counters"][1])
+        self._turns.load_state_arrays(arrays)
 
 
 def _normal_equations(
