@@ -22,7 +22,7 @@ class Corrections:
     1. c = stored ≫ ``bit_shift``, for a camera that stores 12 bits in the upper bits of 16
     2. c = c², if the numbers are ``amplitude``
     3. c = c − ``offset`` − ``dark``
-    4. c = c / (``flat`` / its mean)
+    4. c = c / (``flat`` / ``flat_level``)
     5. c = c · min(``exposures``) / ``exposures[i]``: everything in counts of the shortest exposure
     6. c = c − ``background``, in dark-field frames only
     7. y = c / ``gain``
@@ -33,6 +33,9 @@ class Corrections:
     ----------
     offset, dark, flat
         Counts in the dark (a number, a frame of them, or both), and the image of an empty, evenly lit field.
+    flat_level
+        The value of ``flat`` that leaves counts as they are: its mean, unless given. For a region of interest it is
+        the mean over whole frames, so that regions side by side have the same brightness.
     exposures
         One a frame, in any unit.
     background
@@ -58,6 +61,7 @@ class Corrections:
     offset: float = 0.0
     dark: ArrayLike | None = None
     flat: ArrayLike | None = None
+    flat_level: float | None = None
     exposures: ArrayLike | None = None
     background: ArrayLike | Literal["auto"] | None = None
     dark_field: ArrayLike | None = None
@@ -86,7 +90,10 @@ class CorrectedFrames:
         if self._flat is not None:
             if not (self._flat > 0).all():
                 raise InvalidInputError("flat must be positive everywhere; mask the pixels that see no light")
-            self._flat = self._flat / self._flat.mean()
+            level = self._flat.mean() if c.flat_level is None else c.flat_level
+            if not (np.isfinite(level) and level > 0):
+                raise InvalidInputError(f"flat_level must be positive, got {level}")
+            self._flat = self._flat / level
         self._exposures = _checked("exposures", c.exposures, (count,))
         if self._exposures is not None and not (self._exposures > 0).all():
             raise InvalidInputError(f"exposures must be positive, the shortest is {self._exposures.min():g}")

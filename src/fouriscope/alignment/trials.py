@@ -88,7 +88,7 @@ def liveliest_patch(acquisition: Acquisition, side: int) -> Acquisition:
     # Directions without a height are known at the centre only: there the patch must stay.
     movable = getattr(acquisition.illumination, "height", None) is not None
     if movable and (height, width) != (rows, columns):
-        top, left = _liveliest_corner(acquisition, height, width)
+        top, left = liveliest_corner(acquisition, height, width)
     window = (slice(top, top + height), slice(left, left + width))
     pixel = acquisition.optics.pixel
     y = acquisition.patch_center[0] + (top + height / 2 - rows / 2) * pixel
@@ -116,7 +116,7 @@ def _window_of_mask(acquisition: Acquisition, window: tuple[slice, slice]) -> ND
     return np.stack([mask_of(mask, led)[window] for led in range(len(acquisition))])
 
 
-def _liveliest_corner(acquisition: Acquisition, height: int, width: int) -> tuple[int, int]:
+def liveliest_corner(acquisition: Acquisition, height: int, width: int) -> tuple[int, int]:
     """(top, left) of the window with the largest variance in the frame that is lit most nearly along the axis."""
     from scipy.ndimage import uniform_filter
 

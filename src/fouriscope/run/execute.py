@@ -72,7 +72,7 @@ def start_run(
     notes: tuple[str, ...] = ()
     nominal = acquisition.illumination.directions(acquisition.patch_center)
     if config.alignment.is_wanted:
-        build_solver(acquisition, _from_nothing(config))  # bad input is told before an alignment takes its time
+        build_solver(acquisition, from_nothing(config))  # bad input is told before an alignment takes its time
         alignment = aligned(acquisition, config.alignment, tell)
         notes = alignment.notes
         config = parse_config(with_alignment(resolved(config, base), alignment), where="after the alignment")
@@ -89,7 +89,7 @@ def start_run(
     return _solve(run, solver, config, callbacks, checkpoint_seconds, on_start)
 
 
-def _from_nothing(config: RunConfig) -> RunConfig:
+def from_nothing(config: RunConfig) -> RunConfig:
     """The configuration with a flat start, for a solver whose start is not used."""
     return config.model_copy(update={"solver": config.solver.model_copy(update={"start": "flat"})})
 

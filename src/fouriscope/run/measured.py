@@ -106,12 +106,14 @@ def corrections_of(
     section: FramesSection, stored: Frames, folder: Path, optics: Optics, directions: NDArray[np.float64]
 ) -> Corrections:
     """What [frames] says is done to the frames, with its images loaded and cut to the region of interest."""
+    dark, flat = _mean_image(section.dark, folder), _mean_image(section.flat, folder)
     return Corrections(
         bit_shift=section.bit_shift,
         amplitude=section.amplitude,
         offset=section.offset,
-        dark=_mean_image(section.dark, folder, stored),
-        flat=_mean_image(section.flat, folder, stored),
+        dark=None if dark is None else _cut(dark, stored),
+        flat=None if flat is None else _cut(flat, stored),
+        flat_level=None if flat is None else float(flat.mean()),
         exposures=section.exposures,
         background=section.background,
         dark_field=_dark_field(section, directions, optics, stored),
@@ -161,13 +163,13 @@ def _mask(
     return simplest(FrameMasks(counts, saturation=saturation, good=good))
 
 
-def _mean_image(names: str | tuple[str, ...] | None, folder: Path, stored: Frames) -> NDArray[np.float64] | None:
+def _mean_image(names: str | tuple[str, ...] | None, folder: Path) -> NDArray[np.float64] | None:
     """One image, or the mean of several or of the pages of one."""
     if names is None:
         return None
     images = [load_image(folder / name) for name in ([names] if isinstance(names, str) else names)]
     pages = np.concatenate([image.reshape(-1, *image.shape[-2:]) for image in images])
-    return np.asarray(_cut(pages.mean(axis=0, dtype=np.float64), stored))
+    return np.asarray(pages.mean(axis=0, dtype=np.float64))
 
 
 def _cut(image: NDArray[Any], stored: Frames) -> NDArray[Any]:

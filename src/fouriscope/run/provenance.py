@@ -18,7 +18,18 @@ from fouriscope.acquisition.streaming import read_through
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Directions, Illumination, LEDArray, Pupil
 
-LIBRARIES = ("fouriscope", "numpy", "scipy", "numba", "rocket-fft", "scikit-image", "tifffile", "h5py", "zarr")
+LIBRARIES = (
+    "fouriscope",
+    "numpy",
+    "scipy",
+    "numba",
+    "rocket-fft",
+    "scikit-image",
+    "tifffile",
+    "h5py",
+    "zarr",
+    "distributed",
+)
 
 
 def checksum(frames: Frames) -> str:
@@ -76,15 +87,21 @@ def provenance(
 ) -> dict[str, Any]:
     """Versions, machine, microscope and input of a run; ``files`` are those that its configuration names, and
     ``digest`` has seen all frames."""
-    return {
-        "versions": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
-        "machine": platform.platform(),
+    return machine_and_versions() | {
         "acquisition": describe_acquisition(acquisition, digest),
         "input": {
             "frames": list(acquisition.frames.shape),
             "checksum": digest.checksum,
             "files": file_checksums(files or {}),
         },
+    }
+
+
+def machine_and_versions() -> dict[str, Any]:
+    """The libraries that compute, and where."""
+    return {
+        "versions": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
+        "machine": platform.platform(),
     }
 
 

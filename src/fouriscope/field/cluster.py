@@ -1,0 +1,113 @@
+"""Where tiles are reconstructed: on this machine's cores, or on a Dask cluster that exists already."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fouriscope import __version__
+from fouriscope.acquisition.byte_sizes import parse_bytes
+from fouriscope.errors import InvalidInputError
+from fouriscope.field.dispatch import ClusterError
+from fouriscope.parallel import available_threads
+
+CONNECT_SECONDS = 30
+# Beyond this the nanny of a worker kills it, and the tile is tried again with less memory.
+SETTINGS = {
+    "distributed.worker.memory.target": False,  # tiles leave nothing in a worker that could be written to disk
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": 0.95,
+    "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
+}
+
+
+@contextmanager
+def connected(
+    scheduler: str | None = None, *, workers: int | None = None, memory: str | None = None, dashboard: bool = True
+) -> Iterator[Any]:
+    """A Dask client: of ``workers`` processes here, one thread each (as many as cores), or of a running scheduler.
+
+    Parameters
+    ----------
+    scheduler
+        Its address, such as ``tcp://10.0.0.1:8786``, or the path of its scheduler file. None starts workers here.
+    workers
+        How many. Of a running cluster: how many must be there before the field begins (others may come later).
+    memory
+        Of each worker that is started here, such as "2GB"; a cluster has its own limits.
+    dashboard
+        Whether workers that are started here get a dashboard (a web page of Dask's, on 127.0.0.1).
+    """
+    import dask.config
+    from distributed import Client, LocalCluster
+
+    with dask.config.set(SETTINGS):
+        if scheduler is not None:
+            with _client(scheduler) as client:
+                if workers is not None:
+                    _await_workers(client, workers, scheduler)
+                yield client
+            return
+        with (
+            LocalCluster(
+                n_workers=workers or available_threads(),
+                threads_per_worker=1,
+                processes=True,
+                memory_limit="auto" if memory is None else parse_bytes(memory),
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0" if dashboard else None,
+                silence_logs=logging.CRITICAL,  # what matters of a worker's end is said by the coordinator
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
+
+
+def _client(scheduler: str) -> Any:
+    from distributed import Client
+
+    try:
+        if Path(scheduler).is_file():
+            return Client(scheduler_file=scheduler, timeout=CONNECT_SECONDS)
+        return Client(scheduler, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise ClusterError(
+            f"no Dask scheduler answers at {scheduler} ({str(error) or type(error).__name__}); start one with "
+            "`dask scheduler`, and give its address as it prints it, tcp://HOST:8786"
+        ) from error
+
+
+def _await_workers(client: Any, workers: int, scheduler: str) -> None:
+    try:
+        client.wait_for_workers(workers, timeout=10 * CONNECT_SECONDS)
+    except TimeoutError as error:
+        there = len(client.nthreads())
+        raise ClusterError(
+            f"{workers} workers were asked for, {there} are at {scheduler} after {10 * CONNECT_SECONDS} s; "
+            "start more, or ask for fewer with --workers"
+        ) from error
+
+
+def check_workers(client: Any, folder: Path, frames: Path) -> None:
+    """Raise if a worker cannot do a tile: another version of fouriscope, or files that it cannot see."""
+    try:
+        answers = client.run(_introduce, str(folder.resolve()), str(frames.resolve()))
+    except ImportError as error:
+        raise ClusterError(
+            f"a worker cannot import fouriscope ({error}); install fouriscope {__version__} where the workers run"
+        ) from error
+    for worker, (version, missing) in answers.items():
+        if version != __version__:
+            raise ClusterError(f"worker {worker} has fouriscope {version}, this is {__version__}; install the same")
+        if missing:
+            raise InvalidInputError(
+                f"worker {worker} cannot see {missing}; frames and output must be on storage that all workers share"
+            )
+
+
+def _introduce(folder: str, frames: str) -> tuple[str, str]:
+    return __version__, next((path for path in (folder, frames) if not Path(path).exists()), "")

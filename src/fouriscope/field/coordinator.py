@@ -1,0 +1,151 @@
+"""The one process that knows all tiles: which may begin, which are done, which must be tried again."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fouriscope.field.dispatch import Dispatcher, run_all
+from fouriscope.field.folder import FieldFolder
+from fouriscope.field.thumbnail import Thumbnail
+from fouriscope.field.tile_task import ATTEMPTS, Outcome, reconstruct_tile
+from fouriscope.field.tiling import Tile
+
+CHECKED_TOGETHER = 16
+NOTED_SECONDS = 2.0
+
+
+@dataclass
+class FieldProgress:
+    """What there is to see of a field: tiles that are done, those that failed and why, the time left, a picture."""
+
+    total: int
+    thumbnail: Thumbnail
+    stage: str = "tiles"
+    done: int = 0
+    failed: dict[int, str] = field(default_factory=dict)
+    retries: int = 0
+    seconds_left: float = math.nan
+    fraction: float = 0.0
+
+
+Watch = Callable[[FieldProgress], object]
+
+
+class TileRun:
+    """Reconstructs the tiles of a field that are not done.
+
+    A tile begins when the neighbours that it learns from are done or given up. Its result depends on nothing else: not
+    on the workers, nor on the order in which they end.
+    """
+
+    def __init__(
+        self,
+        field: FieldFolder,
+        client: Any,
+        *,
+        memory: int | None = None,
+        attempts: int = ATTEMPTS,
+        watch: Watch | None = None,
+    ) -> None:
+        self.field, self.client = field, client
+        self.memory, self.attempts, self.watch = memory, attempts, watch
+        self.progress = FieldProgress(len(field.plan.tiling), Thumbnail(field.plan))
+        self._dispatcher = Dispatcher(client)
+        self._settled: set[int] = set()
+        self._handed_out: set[int] = set()
+        self._students: dict[int, list[Tile]] = {}
+        for tile in field.plan.tiling:
+            for teacher in field.plan.tiling.teachers(tile):
+                self._students.setdefault(teacher.index, []).append(tile)
+        self._noted = -math.inf
+
+    def run(self) -> None:
+        """Until every tile is done or has failed; what failed, and why, is in ``progress.failed``."""
+        self.field.store.forget_attempts()
+        self._settled = self._whole_tiles()
+        for index in sorted(self._settled):
+            self._draw(index)
+        self.progress.done, already = len(self._settled), len(self._settled)
+        began = time.monotonic()
+        try:
+            self._hand_out(self.field.plan.tiling)
+            self._show(force=True)
+            for ended in self._dispatcher:
+                outcome = ended.value
+                if ended.error is not None:
+                    reason = f"{type(ended.error).__name__}: {ended.error}"
+                    outcome = Outcome(int(str(ended.name)), "failed", " ".join(reason.split()))
+                self._take_in(outcome)
+                changed = (outcome.tile, outcome.broken) if outcome.broken >= 0 else (outcome.tile,)
+                for index in changed:
+                    self._hand_out([self.field.plan.tiling[index], *self._students.get(index, ())])
+                here = self.progress.done - already
+                left = self.progress.total - self.progress.done - len(self.progress.failed)
+                self.progress.seconds_left = (time.monotonic() - began) * left / here if here else math.nan
+                self._show()
+        finally:
+            self._dispatcher.cancel()
+            self._show(force=True)
+
+    def _whole_tiles(self) -> set[int]:
+        """The tiles that an earlier run committed and that are still what they were."""
+        found = sorted(self.field.done())
+        groups = [found[start : start + CHECKED_TOGETHER] for start in range(0, len(found), CHECKED_TOGETHER)]
+        tasks = [(number, whole_tiles, (str(self.field.path), group)) for number, group in enumerate(groups)]
+        whole = {index for _, indices in run_all(self.client, tasks) for index in indices}
+        for index in set(found) - whole:
+            self.field.store.discard(index)
+        return whole
+
+    def _hand_out(self, tiles: Iterable[Tile]) -> None:
+        for tile in tiles:
+            known = tile.index in self._settled or tile.index in self._handed_out
+            if not known and self._may_begin(tile):
+                self._handed_out.add(tile.index)
+                self._dispatcher.add(
+                    tile.index, reconstruct_tile, str(self.field.path), tile.index, self.memory, self.attempts
+                )
+
+    def _may_begin(self, tile: Tile) -> bool:
+        return all(teacher.index in self._settled for teacher in self.field.plan.tiling.teachers(tile))
+
+    def _take_in(self, outcome: Outcome) -> None:
+        self._handed_out.discard(outcome.tile)
+        if outcome.state == "done":
+            self._settled.add(outcome.tile)
+            self.progress.done += 1
+            self._draw(outcome.tile)
+        elif outcome.state == "failed":
+            self._settled.add(outcome.tile)
+            self.progress.failed[outcome.tile] = outcome.reason
+        if outcome.state == "blocked" and outcome.broken in self._settled:
+            self.field.store.discard(outcome.broken)
+            self._settled.discard(outcome.broken)
+            self.progress.done -= 1
+
+    def _draw(self, index: int) -> None:
+        record = self.field.store.record(index)
+        if record is not None:
+            self.progress.retries += record.attempts - 1
+            self.progress.thumbnail.add(record)
+
+    def _show(self, *, force: bool = False) -> None:
+        progress = self.progress
+        progress.fraction = (progress.done + len(progress.failed)) / progress.total
+        if force or time.monotonic() - self._noted >= NOTED_SECONDS:
+            self._noted = time.monotonic()
+            progress.thumbnail.save(self.field.path / "thumbnail.png")
+        if self.watch is not None:
+            self.watch(progress)
+
+
+def whole_tiles(folder: str, indices: list[int]) -> list[int]:
+    """A task: those of the committed tiles that are whole, and answers to what the field asks now."""
+    field = FieldFolder.open(Path(folder))
+    tiling = field.plan.tiling
+    return [index for index in indices if field.store.is_done(index, field.request(tiling[index]))]

@@ -1,0 +1,93 @@
+"""The folder of a field: a run folder whose work is tiles.
+
+::
+
+    field/
+      config.toml, provenance.json, status.json, .lock     as in every run folder
+      plan.json       the tiles and their scale
+      tiles/          what workers have committed (tile_store)
+      thumbnail.png   the phase so far
+      result/         field.ome.zarr, object.zarr, tiles.csv, quality.ome.tif, summary.json, figure.png
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fouriscope.errors import RunFolderError
+from fouriscope.field.plan import FieldPlan
+from fouriscope.field.tile_store import TileStore
+from fouriscope.field.tiling import Tile
+from fouriscope.run.config import parse_config
+from fouriscope.run.files import write_json
+from fouriscope.run.folder import RunFolder
+from fouriscope.run.sections import RunConfig
+
+
+class FieldFolder:
+    """Reads and writes one field; ``run`` is the run folder below it."""
+
+    def __init__(self, run: RunFolder) -> None:
+        self.run = run
+        self.path = run.path
+        self.store = TileStore(run.path)
+
+    @classmethod
+    def create(
+        cls, path: str | Path, document: dict[str, Any], provenance: dict[str, Any], plan: FieldPlan
+    ) -> FieldFolder:
+        """Start a new folder and lock it. The plan comes last: a folder that has one can be continued."""
+        field = cls(RunFolder.create(path, document, provenance))
+        try:
+            config = field.config()
+            pupils = plan.grid_shape if plan.keeps_pupils(config) else None
+            field.store.create(len(plan.tiling), len(plan.channels), plan.tile_object_shape, pupils)
+            write_json(field.path / "plan.json", plan.as_dict())
+        except BaseException:
+            field.run.close()
+            raise
+        return field
+
+    @classmethod
+    def open(cls, path: str | Path) -> FieldFolder:
+        """Open an existing field; raises where there is none."""
+        if not is_field(path):
+            raise RunFolderError(
+                f"{path}: not the folder of a field (it must hold plan.json); if a field was killed here before it "
+                "began, delete the folder and start again"
+            )
+        return cls(RunFolder.open(path))
+
+    @cached_property
+    def plan(self) -> FieldPlan:
+        try:
+            return FieldPlan.from_dict(json.loads((self.path / "plan.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RunFolderError(f"{self.path / 'plan.json'}: not readable ({error})") from error
+
+    def config(self) -> RunConfig:
+        """What every tile is reconstructed with."""
+        return parse_config(self._document, where=str(self.path / "config.toml"))
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return self.run.config()
+
+    def request(self, tile: Tile) -> str:
+        """A checksum of all that decides what tile ``tile`` must be; where frames are kept meanwhile does not."""
+        frames = {key: value for key, value in self._document["frames"].items() if key != "memory"}
+        asked = {**self._document, "frames": frames, "plan": self.plan.as_dict(), "tile": list(tile.window)}
+        return f"sha256:{hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()}"
+
+    def done(self) -> set[int]:
+        """The tiles whose record is there; whether they are whole is not looked at."""
+        return {tile.index for tile in self.plan.tiling if self.store.record(tile.index) is not None}
+
+
+def is_field(path: str | Path) -> bool:
+    """Whether a folder holds a field, finished or not."""
+    return (Path(path) / "plan.json").is_file()

@@ -1,0 +1,164 @@
+"""What a field is made of: its tiles, their scale, and the configuration of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fouriscope.acquisition import Frames
+from fouriscope.errors import InvalidInputError
+from fouriscope.field.tiling import Tile, Tiling
+from fouriscope.optics import automatic_object_shape
+from fouriscope.run.assemble import build_illumination, build_optics, chosen_margin
+from fouriscope.run.measured import open_stored
+from fouriscope.run.sections import RunConfig
+
+# Tiles of one field must not draw the same minibatches, and a tile the same ones whoever reconstructs it.
+SEEDS_APART = 1_000_003
+LARGEST_SEED = 2**31
+
+
+@dataclass(frozen=True)
+class FieldPlan:
+    """The tiles of a field on one grid of object pixels.
+
+    Attributes
+    ----------
+    tiling
+        The tiles, in frame pixels of the field.
+    origin
+        (row, column) of the field in the stored frames: that of ``frames.roi``, if there is one.
+    scale
+        Object pixels a frame pixel, along each axis. It is one number for all tiles, though their LEDs reach to
+        different NA, because pixels of neighbours must lie on each other.
+    margin
+        Frame pixels around each tile that are estimated and thrown away.
+    channels
+        "phase", and "absorption" for a complex object.
+    pixel
+        Of the object, in metres.
+    """
+
+    tiling: Tiling
+    origin: tuple[int, int]
+    scale: int
+    margin: int
+    channels: tuple[str, ...]
+    pixel: float
+
+    @classmethod
+    def of(cls, config: RunConfig, base: Path, *, tile: int = 128, overlap: float = 0.2) -> FieldPlan:
+        """The plan for the frames that ``config`` names; its relative paths start at ``base``."""
+        stored = open_stored(config.frames, base) if config.frames.path is not None else None
+        shape = config.frames.shape if stored is None else stored.shape[1:]
+        assert shape is not None  # the configuration has a path or a shape
+        tiling = Tiling(shape, tile, overlap)
+        margin = chosen_margin(config, tiling.tile_shape)
+        scale = _scale(config, base, tiling, margin, stored)
+        return cls(
+            tiling=tiling,
+            origin=(0, 0) if config.frames.roi is None else config.frames.roi[:2],
+            scale=scale,
+            margin=margin,
+            channels=("phase",) if config.object.model == "phase" else ("phase", "absorption"),
+            pixel=build_optics(config).pixel / scale,
+        )
+
+    @property
+    def field_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the stitched object."""
+        rows, columns = self.tiling.frame_shape
+        return rows * self.scale, columns * self.scale
+
+    @property
+    def tile_object_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the object of one tile, without its margin."""
+        rows, columns = self.tiling.tile_shape
+        return rows * self.scale, columns * self.scale
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the frame pixels of one tile with its margins, on which pupils are known."""
+        rows, columns = self.tiling.tile_shape
+        return rows + 2 * self.margin, columns + 2 * self.margin
+
+    @staticmethod
+    def keeps_pupils(config: RunConfig) -> bool:
+        """Whether tiles find pupils bin by bin, which are arrays; Zernike coefficients are kept in records."""
+        return config.calibration.pixels or (config.solver.method == "epry" and config.solver.epry_pupil_step > 0)
+
+    def tile_config(self, config: RunConfig, tile: Tile) -> RunConfig:
+        """The configuration of one tile: its window of the frames, its object's shape, its seed.
+
+        The direction of every LED from the tile's centre follows from the window (:mod:`fouriscope.run.assemble`).
+        """
+        rows, columns = (self.scale * size for size in self.grid_shape)
+        window = (self.origin[0] + tile.top, self.origin[1] + tile.left, tile.height, tile.width)
+        seed = (config.solver.seed * SEEDS_APART + tile.index) % LARGEST_SEED
+        return config.model_copy(
+            update={
+                "frames": config.frames.model_copy(update={"roi": window, "truth": None}),
+                "object": config.object.model_copy(update={"shape": (rows, columns), "margin": self.margin}),
+                "solver": config.solver.model_copy(update={"seed": seed}),
+            }
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON."""
+        return {
+            "frame_shape": list(self.tiling.frame_shape),
+            "tile": self.tiling.tile,
+            "overlap": self.tiling.overlap,
+            "lattice": list(self.tiling.lattice),
+            "origin": list(self.origin),
+            "scale": self.scale,
+            "margin": self.margin,
+            "channels": list(self.channels),
+            "pixel": self.pixel,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> FieldPlan:
+        """What :meth:`as_dict` gave."""
+        rows, columns = values["frame_shape"]
+        return cls(
+            tiling=Tiling((rows, columns), values["tile"], values["overlap"]),
+            origin=(values["origin"][0], values["origin"][1]),
+            scale=values["scale"],
+            margin=values["margin"],
+            channels=tuple(values["channels"]),
+            pixel=values["pixel"],
+        )
+
+
+def _scale(config: RunConfig, base: Path, tiling: Tiling, margin: int, stored: Frames | None) -> int:
+    frame_rows, frame_columns = tiling.frame_shape
+    if config.object.shape != "auto":
+        rows, columns = config.object.shape
+        scale = rows // frame_rows
+        if scale < 1 or (rows, columns) != (scale * frame_rows, scale * frame_columns):
+            raise InvalidInputError(
+                f"in a field, object.shape must be a whole multiple of the frames' {frame_rows} × {frame_columns} "
+                f"pixels, so that tiles lie on one grid, got {rows} × {columns}; 'auto' chooses one"
+            )
+        return scale
+    optics, lights = build_optics(config), build_illumination(config.illumination, base)
+    grid = (tiling.tile_shape[0] + 2 * margin, tiling.tile_shape[1] + 2 * margin)
+    largest = max(
+        float(np.hypot(*lights.directions(tile_center(config, tiling, tile, stored)).T).max()) for tile in tiling
+    )
+    return automatic_object_shape(optics, largest, grid)[0] // grid[0]
+
+
+def tile_center(config: RunConfig, tiling: Tiling, tile: Tile, stored: Frames | None) -> tuple[float, float]:
+    """(y, x) in metres of a tile's centre from the optical axis."""
+    pixel = build_optics(config).pixel
+    whole = getattr(stored, "stored_shape", tiling.frame_shape)
+    origin = (0, 0) if config.frames.roi is None else config.frames.roi[:2]
+    y, x = config.microscope.patch_center
+    down = (origin[0] + tile.top + tile.height / 2 - whole[0] / 2) * pixel
+    right = (origin[1] + tile.left + tile.width / 2 - whole[1] / 2) * pixel
+    return y + down, x + right

@@ -1,0 +1,205 @@
+"""Before the first tile: everything that must be the same for all of them is found once, from whole frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import CorrectedFrames, Corrections, Frames, find_bad_pixels, survey_frames
+from fouriscope.acquisition.corrections import border_background
+from fouriscope.acquisition.stored import StoredFrames
+from fouriscope.alignment.trials import liveliest_corner
+from fouriscope.errors import InvalidInputError
+from fouriscope.field.plan import FieldPlan
+from fouriscope.run.aligned import aligned, with_alignment
+from fouriscope.run.assemble import build_acquisition, build_illumination, build_optics, build_solver, build_stop
+from fouriscope.run.config import parse_config
+from fouriscope.run.execute import close_stream, from_nothing, input_files, resolved
+from fouriscope.run.measured import corrections_of, load_image, open_stored, rejected_frames
+from fouriscope.run.provenance import file_checksums, machine_and_versions
+from fouriscope.run.sections import RunConfig
+
+Tell = Callable[[str], object]
+
+# Pixels along a side of the region that is aligned: enough for circles in spectra, and one direction an LED.
+ALIGNED_REGION = 256
+
+
+class Prepared(NamedTuple):
+    """A field that is ready to begin: the configuration of its tiles, and images that go beside it."""
+
+    document: dict[str, Any]
+    provenance: dict[str, Any]
+    plan: FieldPlan
+    images: dict[str, NDArray[Any]]
+
+
+def prepare(
+    config: RunConfig, base: Path, folder: Path, *, tile: int, overlap: float, tell: Tell | None = None
+) -> Prepared:
+    """Plan the tiles, settle what [frames] leaves to be found "auto", and align.
+
+    Bad input is told here, before anything is written.
+    """
+    build_stop(config.stop)
+    plan = FieldPlan.of(config, base, tile=tile, overlap=overlap)
+    request = resolved(config, base)
+    frames, images = settled_frames(config, base, folder)
+    settled = parse_config(request | {"frames": frames}, where="after a look at the frames")
+    if images:  # a mask that is not written yet; a dry run and an alignment do well without
+        settled = settled.model_copy(update={"frames": settled.frames.model_copy(update={"mask": None})})
+    _dry_run(plan.tile_config(settled, plan.tiling[len(plan.tiling) // 2]), base)
+    document: dict[str, Any] = request | {"frames": frames}
+    notes: list[str] = []
+    if config.alignment.is_wanted:
+        region = _lively_region(settled, base)
+        acquisition = build_acquisition(region, base)
+        alignment = aligned(acquisition, config.alignment, tell)
+        document = with_alignment(document, alignment)
+        notes = list(alignment.notes)
+        close_stream(acquisition)
+    provenance = machine_and_versions() | {
+        "kind": "field",
+        "request": request,
+        "alignment": {"notes": notes},
+        "input": {
+            "frames": identity(open_stored(config.frames, base)),
+            "files": file_checksums(input_files(config, base)),
+        },
+    }
+    return Prepared(document, provenance, plan, images)
+
+
+def settled_frames(config: RunConfig, base: Path, folder: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """[frames] with numbers in place of "auto", and the mask that then belongs into the field's folder.
+
+    A tile sees too little to judge by: its darkest pixel is not the frame's, nor is its brightest.
+    """
+    section = config.frames
+    document: dict[str, Any] = resolved(config, base)["frames"]
+    wanted = {key for key in ("saturation", "reject", "bad_pixels", "background") if getattr(section, key) == "auto"}
+    if not wanted:
+        return document, {}
+    stored, optics = open_stored(section, base), build_optics(config)
+    directions = build_illumination(config.illumination, base).directions()
+    counts: Frames = stored
+    if section.bit_shift or section.amplitude:
+        counts = CorrectedFrames(stored, Corrections(bit_shift=section.bit_shift, amplitude=section.amplitude))
+    if wanted & {"saturation", "reject"}:
+        survey = survey_frames(counts, dtype=getattr(stored, "dtype", None))
+        if section.saturation == "auto":
+            document.pop("saturation")
+            document |= {} if survey.saturation is None else {"saturation": float(survey.saturation)}
+        exposures = None if section.exposures is None else np.array(section.exposures)
+        rejected = rejected_frames(section, survey, directions, optics, exposures, stored.shape[0])
+        document["reject"] = sorted(rejected)
+    if section.background == "auto":
+        plain = section.model_copy(update={"background": None})
+        corrected = CorrectedFrames(stored, corrections_of(plain, stored, base, optics, directions))
+        levels = (border_background(corrected.frame(led)) * section.gain for led in range(stored.shape[0]))
+        document["background"] = [float(level) for level in levels]
+    if section.bad_pixels != "auto":
+        return document, {}
+    document.pop("bad_pixels")
+    document["mask"] = str((folder / "mask.npy").resolve())
+    return document, {"mask.npy": _whole_mask(find_bad_pixels(counts), stored, base, section.mask)}
+
+
+def _whole_mask(working: NDArray[np.bool_], stored: Frames, base: Path, given: str | None) -> NDArray[np.bool_]:
+    """The mask of whole frames, of which each tile cuts its window."""
+    if not isinstance(stored, StoredFrames) or stored.stored_shape == working.shape:
+        whole = working.copy()
+    else:
+        whole = np.ones(stored.stored_shape, bool)
+        whole[stored.rows, stored.columns] = working
+    if given is not None:
+        mask = load_image(base / given) != 0
+        if mask.shape != whole.shape:
+            raise InvalidInputError(
+                f"frames.mask must have the shape of whole frames, {whole.shape}, in a field, got {mask.shape}"
+            )
+        whole &= mask
+    return whole
+
+
+def _dry_run(config: RunConfig, base: Path) -> None:
+    """Build the solver of one tile, so that what is wrong is told in seconds, not by every worker."""
+    acquisition = build_acquisition(config, base)
+    try:
+        build_solver(acquisition, from_nothing(config))
+    finally:
+        close_stream(acquisition)
+
+
+def _lively_region(config: RunConfig, base: Path) -> RunConfig:
+    """The configuration of the part of the frames where a bright-field frame varies most.
+
+    Of a whole field the LEDs are seen under many directions, and circles in its spectra would be blurred.
+    """
+    whole = build_acquisition(config, base)
+    rows, columns = whole.frame_shape
+    height, width = min(rows, ALIGNED_REGION), min(columns, ALIGNED_REGION)
+    top, left = liveliest_corner(whole, height, width)
+    close_stream(whole)
+    origin = (0, 0) if config.frames.roi is None else config.frames.roi[:2]
+    region = (origin[0] + top, origin[1] + left, height, width)
+    return config.model_copy(update={"frames": config.frames.model_copy(update={"roi": region, "truth": None})})
+
+
+def identity(stored: Frames) -> dict[str, Any]:
+    """What tells these frames from others without reading them: a checksum where the file has one, else its size and
+    the time of its last change."""
+    path = getattr(stored, "path", None)
+    found: dict[str, Any] = {"shape": list(stored.shape)}
+    known = getattr(getattr(stored, "array", None), "attrs", {}).get("fouriscope_checksum")
+    if known is not None:
+        return found | {"checksum": str(known)}
+    if isinstance(path, Path):
+        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        states = [file.stat() for file in files]
+        found |= {
+            "files": len(files),
+            "bytes": sum(state.st_size for state in states),
+            "modified": max((state.st_mtime for state in states), default=0.0),
+        }
+    return found
+
+
+def check_same(before: dict[str, Any], config: RunConfig, base: Path, plan: FieldPlan, folder: Path) -> None:
+    """Raise unless ``config`` asks for the very field whose provenance is ``before``."""
+    old, new = dict(before["request"]), resolved(config, base)
+    for document in (old, new):
+        document["frames"] = {key: value for key, value in document["frames"].items() if key != "memory"}
+    changed = [
+        f"{section}.{key}" if isinstance(new.get(section), dict) else section
+        for section in sorted({*old, *new})
+        for key in sorted({*_keys(old.get(section)), *_keys(new.get(section))})
+        if _value(old.get(section), key) != _value(new.get(section), key)
+    ]
+    if changed:
+        raise InvalidInputError(
+            f"{folder} was begun with another configuration ({changed[0]} differs"
+            f"{f', and {len(changed) - 1} more' if len(changed) > 1 else ''}); "
+            "put it back to go on, or choose another folder with --out"
+        )
+    asked = FieldPlan.of(config, base, tile=plan.tiling.tile, overlap=plan.tiling.overlap)
+    if asked.tiling != plan.tiling:
+        raise InvalidInputError(f"{folder} was begun with frames of another shape; choose another folder with --out")
+    now = identity(open_stored(config.frames, base))
+    if now != before["input"]["frames"] or file_checksums(input_files(config, base)) != before["input"]["files"]:
+        raise InvalidInputError(
+            f"the frames, or the files that belong to them, are not those that {folder} was begun with; "
+            "put the old ones back, or choose another folder with --out"
+        )
+
+
+def _keys(section: Any) -> set[str]:
+    return set(section) if isinstance(section, dict) else {""}
+
+
+def _value(section: Any, key: str) -> Any:
+    return section.get(key) if isinstance(section, dict) else section

@@ -1,0 +1,184 @@
+"""The tiles of a field on disk: one region of a Zarr array each, and a record that commits it.
+
+::
+
+    tiles/
+      images.zarr     (tiles, channels, rows, columns), one chunk a tile: no two writers touch one file
+      pupils.zarr     (tiles, rows, columns), complex, where pupils are found bin by bin
+      00042.json      the record of tile 42: checksum of its images, misfit, time, pupil
+      attempts/       one empty file for each time that a tile was begun
+
+A tile is what its record says. The record comes last and by an atomic rename, so a tile without one was never done; one
+whose images do not have the record's checksum is broken, and both are done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import FouriscopeError
+from fouriscope.run.files import write_json
+
+
+class BrokenTileError(FouriscopeError):
+    """A committed tile is not what its record says."""
+
+    def __init__(self, index: int, why: str) -> None:
+        super().__init__(index, why)
+        self.index, self.why = index, why
+
+    def __str__(self) -> str:
+        return f"tile {self.index} is broken ({self.why})"
+
+
+@dataclass(frozen=True)
+class TileRecord:
+    """What is known of a tile that is done.
+
+    Attributes
+    ----------
+    index, request
+        Which tile, and the checksum of the configuration and window that it answers.
+    checksum, pupil_checksum
+        Of its images, and of its pupil where that is an array.
+    misfit
+        d over all frames of the tile, at the end.
+    iterations, seconds, stop_reason
+        Of the solver; ``seconds`` are those of the whole task, from opening the files to the commit.
+    attempts
+        How often the tile was begun, this time included.
+    worker
+        Host and process that did it.
+    zernike
+        Noll index → radians, as found.
+    thumbnail
+        The phase, coarsely, for people who wait.
+    """
+
+    index: int
+    request: str
+    checksum: str
+    misfit: float
+    iterations: int
+    seconds: float
+    stop_reason: str
+    attempts: int
+    worker: str
+    zernike: dict[str, float] = field(default_factory=dict)
+    pupil_checksum: str | None = None
+    thumbnail: list[list[float]] = field(default_factory=list)
+
+
+class TileStore:
+    """Reads and writes the tiles below ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "tiles"
+
+    def create(
+        self, tiles: int, channels: int, shape: tuple[int, int], pupil_shape: tuple[int, int] | None = None
+    ) -> None:
+        """Make the arrays; those that are there already stay, with what is in them."""
+        import zarr
+
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / "attempts").mkdir(exist_ok=True)
+        layouts: dict[str, tuple[tuple[int, ...], Any]] = {"images.zarr": ((tiles, channels, *shape), np.float32)}
+        if pupil_shape is not None:
+            layouts["pupils.zarr"] = ((tiles, *pupil_shape), np.complex64)
+        for name, (whole, dtype) in layouts.items():
+            if not (self.path / name / "zarr.json").exists():
+                zarr.create_array(
+                    str(self.path / name), shape=whole, chunks=(1, *whole[1:]), dtype=dtype, compressors=None
+                )
+
+    def commit(self, record: TileRecord, images: NDArray[np.float32], pupil: NDArray[np.complex64] | None) -> None:
+        """Write the images, and then the record that makes them count."""
+        self._array("images.zarr")[record.index] = images
+        if pupil is not None:
+            self._array("pupils.zarr")[record.index] = pupil
+        write_json(self._record_path(record.index), asdict(record))
+
+    def record(self, index: int) -> TileRecord | None:
+        """The record of a tile that is done; None if it is not, or if the record cannot be read."""
+        try:
+            return TileRecord(**json.loads(self._record_path(index).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError):  # not JSON, or not what we write: what it stood for is done again
+            return None
+
+    def images(self, index: int) -> NDArray[np.float32]:
+        """(channels, rows, columns) of a tile that is done; raises :class:`BrokenTileError` if they are not its own."""
+        record = self._existing(index)
+        images: NDArray[np.float32] = np.asarray(self._array("images.zarr")[index])
+        if checksum(images) != record.checksum:
+            raise BrokenTileError(index, "its images do not have the checksum of its record")
+        return images
+
+    def pupil(self, index: int) -> NDArray[np.complex64] | None:
+        """The pupil of a tile that is done, where it was found bin by bin."""
+        record = self._existing(index)
+        if record.pupil_checksum is None:
+            return None
+        pupil: NDArray[np.complex64] = np.asarray(self._array("pupils.zarr")[index])
+        if checksum(pupil) != record.pupil_checksum:
+            raise BrokenTileError(index, "its pupil does not have the checksum of its record")
+        return pupil
+
+    def is_done(self, index: int, request: str) -> bool:
+        """Whether the tile is there, whole, and the answer to ``request``."""
+        record = self.record(index)
+        if record is None or record.request != request:
+            return False
+        try:
+            self.images(index)
+            self.pupil(index)
+        except (BrokenTileError, OSError):
+            return False
+        return True
+
+    def discard(self, index: int) -> None:
+        """Take back the commit of a tile."""
+        self._record_path(index).unlink(missing_ok=True)
+
+    def begin(self, index: int) -> int:
+        """Note that a tile is begun; returns how often it was, this time included.
+
+        The note outlives a worker that is killed, and counts only what really ran on it.
+        """
+        folder = self.path / "attempts"
+        (folder / f"{index:05d}.{uuid.uuid4().hex}").touch()
+        return sum(1 for _ in folder.glob(f"{index:05d}.*"))
+
+    def forget_attempts(self) -> None:
+        """Every tile has all its attempts again: whoever resumes a field means to try."""
+        for note in (self.path / "attempts").glob("*"):
+            note.unlink(missing_ok=True)
+
+    def _existing(self, index: int) -> TileRecord:
+        record = self.record(index)
+        if record is None:
+            raise BrokenTileError(index, "its record is gone")
+        return record
+
+    def _record_path(self, index: int) -> Path:
+        return self.path / f"{index:05d}.json"
+
+    def _array(self, name: str) -> Any:
+        import zarr
+
+        return zarr.open_array(str(self.path / name), mode="r+")
+
+
+def checksum(array: NDArray[Any]) -> str:
+    """SHA-256 of the numbers of an array."""
+    return f"sha256:{hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"

@@ -1,0 +1,160 @@
+"""One tile: the task that runs on a worker. Everything it needs it reads from the field's folder."""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import stream_below
+from fouriscope.acquisition.byte_sizes import parse_bytes
+from fouriscope.errors import FouriscopeError
+from fouriscope.field.folder import FieldFolder
+from fouriscope.field.tile_store import BrokenTileError, TileRecord, TileStore, checksum
+from fouriscope.field.tiling import Tile
+from fouriscope.optics import Pupil
+from fouriscope.parallel import threads
+from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_solver, build_stop
+from fouriscope.run.measured import open_stored
+from fouriscope.run.memory import return_free_memory
+from fouriscope.run.sections import RunConfig
+from fouriscope.solvers import EPRY, History
+
+ATTEMPTS = 5
+# From one attempt to the next, the part of the frames' memory that is left.
+SMALLER_CACHE = 4
+THUMBNAIL = 24
+
+
+class Outcome(NamedTuple):
+    """What a task tells the coordinator: little, because it travels through the scheduler.
+
+    ``state`` "again" asks for another attempt; "blocked" says that the neighbour ``broken`` must be done again first.
+    """
+
+    tile: int
+    state: Literal["done", "failed", "again", "blocked"]
+    reason: str = ""
+    broken: int = -1
+
+
+def reconstruct_tile(folder: str, index: int, memory: int | None = None, attempts: int = ATTEMPTS) -> Outcome:
+    """Reconstruct tile ``index`` of the field in ``folder`` and commit it.
+
+    A worker that dies takes its task with it; whoever runs the task next finds the note that it was begun, and keeps
+    fewer frames in memory. ``memory`` bounds that from the start. After ``attempts`` the tile is given up. What is
+    wrong with the data will be wrong again, so that ends the tile at once.
+    """
+    field = FieldFolder.open(folder)
+    attempt = field.store.begin(index)
+    if attempt > attempts:
+        return Outcome(
+            index, "failed", f"its worker died {attempts} times: killed, or it needs more memory than a worker has"
+        )
+    try:
+        with threads(1):
+            _reconstruct(field, index, attempt, memory)
+    except MemoryError as error:
+        return Outcome(index, "again" if attempt < attempts else "failed", f"out of memory ({error})")
+    except BrokenTileError as error:
+        return Outcome(index, "blocked", str(error), error.index)
+    except FouriscopeError as error:
+        return Outcome(index, "failed", str(error))
+    finally:
+        return_free_memory()  # a worker lives for many tiles
+    return Outcome(index, "done")
+
+
+def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | None) -> None:
+    began = time.monotonic()
+    plan, tile = field.plan, field.plan.tiling[index]
+    config = plan.tile_config(field.config(), tile)
+    config = with_frames_memory(config, field.path, attempt, memory)
+    acquisition = build_acquisition(config, field.path)
+    pupil = pupil_of_teachers(acquisition.pupil, plan.tiling.teachers(tile), field.store)
+    acquisition = replace(acquisition, pupil=pupil)
+    solver = build_solver(acquisition, config)
+    solver.solve(build_stop(config.stop))
+    model = solver.fidelity.model
+    window = model.geometry.object_window
+    images = np.stack([image[window] for image in model.object.images(solver.x)]).astype(np.float32)
+    found = found_pupil(solver)
+    array = None if found.array is None or not plan.keeps_pupils(config) else found.array.astype(np.complex64)
+    record = TileRecord(
+        index=index,
+        request=field.request(tile),
+        checksum=checksum(images),
+        misfit=last_misfit(solver.history, len(acquisition)),
+        iterations=len(solver.history),
+        seconds=time.monotonic() - began,
+        stop_reason=solver.stop_reason or "",
+        attempts=attempt,
+        worker=f"{socket.gethostname()} {os.getpid()}",
+        zernike={str(mode): value for mode, value in found.zernike.items()},
+        pupil_checksum=None if array is None else checksum(array),
+        thumbnail=thumbnail(images[0]).tolist(),
+    )
+    field.store.commit(record, images, array)
+    stream = stream_below(acquisition.frames)
+    if stream is not None:
+        stream.close()
+
+
+def with_frames_memory(config: RunConfig, base: Path, attempt: int, memory: int | None) -> RunConfig:
+    """The configuration with room for the tile's window of all frames, so that each is read once; with less of it,
+    if that is too much for ``memory`` or was too much before."""
+    stored = open_stored(config.frames, base)
+    dtype = np.dtype(getattr(stored, "dtype", np.float64))
+    frame = math.prod(stored.shape[1:]) * dtype.itemsize
+    bounds = [stored.shape[0] * frame]
+    if config.frames.memory is not None:
+        bounds.append(parse_bytes(config.frames.memory))
+    if memory is not None:
+        bounds.append(memory)
+    budget = max(2 * frame, min(bounds) // SMALLER_CACHE ** (attempt - 1))
+    return config.model_copy(update={"frames": config.frames.model_copy(update={"memory": budget})})
+
+
+def pupil_of_teachers(configured: Pupil, teachers: Sequence[Tile], store: TileStore) -> Pupil:
+    """The mean of the pupils that a tile's neighbours found; the configured one, if there is nobody to learn from."""
+    records = [record for tile in teachers if (record := store.record(tile.index)) is not None]
+    if not records:
+        return configured
+    modes = sorted({int(mode) for record in records for mode in record.zernike})
+    zernike = {mode: float(np.mean([r.zernike.get(str(mode), 0.0) for r in records])) for mode in modes}
+    arrays = [pupil for record in records if (pupil := store.pupil(record.index)) is not None]
+    # Arrays are means of complex numbers: neighbours have nearly the same phases.
+    array = np.asarray(np.mean(arrays, axis=0, dtype=np.complex128)) if arrays else configured.array
+    return Pupil(zernike or configured.zernike, configured.defocus, array)
+
+
+def found_pupil(solver: BuiltSolver) -> Pupil:
+    """The pupil after a run, as a start for another: that of the revised model, and EPRY's correction."""
+    pupil = solver.fidelity.model.pupil
+    if not isinstance(solver, EPRY) or not solver.pupil_step:
+        return pupil
+    array = solver.pupil if pupil.array is None else solver.pupil * pupil.array
+    return Pupil(pupil.zernike, pupil.defocus, array)
+
+
+def last_misfit(history: History, frames: int) -> float:
+    """The mean misfit of the last pass over the frames."""
+    seen = history["frames_seen"]
+    return float(np.mean(history["misfit"][seen > seen[-1] - frames]))
+
+
+def thumbnail(image: NDArray[Any]) -> NDArray[np.float64]:
+    """The means of an image over some 24 × 24 parts, its median taken off, to a thousandth."""
+    rows, columns = (np.linspace(0, size, min(size, THUMBNAIL) + 1).astype(int)[:-1] for size in image.shape)
+    sums = np.add.reduceat(np.add.reduceat(image.astype(np.float64), rows, axis=0), columns, axis=1)
+    heights, widths = np.diff([*rows, image.shape[0]]), np.diff([*columns, image.shape[1]])
+    coarse = sums / np.outer(heights, widths)
+    return np.asarray((coarse - np.median(coarse)).round(3))
