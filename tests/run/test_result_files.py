@@ -23,11 +23,13 @@ from fouriscope.optics import Directions, GlassSlide, LEDArray, Pupil
 from fouriscope.run import Result, load_config, resume_run, start_run
 from fouriscope.run.assemble import build_acquisition, build_illumination
 from fouriscope.run.config import parse_config
+from fouriscope.run.halving import halved, level_shapes, mean_levels, phase_levels
 from fouriscope.run.ome_tiff import write_ome_tiff
-from fouriscope.run.ome_zarr import halved, level_shapes, mean_levels, phase_levels, write_ome_zarr
+from fouriscope.run.ome_zarr import write_ome_zarr
 from fouriscope.run.phases import wrap
 from fouriscope.solvers import EPRY, History
 from tests.conftest import ABERRATED, CASES, LEDS, OPTICS, array_pupil, random_x, small_model
+from tests.run.ngff import check_ngff
 from tests.run.problems import document, write_acquisition
 from tests.run.test_folder import RECORDS
 from tests.run.test_phases import bump
@@ -101,36 +103,6 @@ def test_channels_must_have_names(tmp_path: Path) -> None:
 
 
 # OME-Zarr ----------------------------------------------------------------------------------------------------------
-
-
-def check_ngff(folder: Path) -> dict[str, Any]:
-    """The rules of OME-NGFF 0.5 for an image, as its text states them; returns the metadata."""
-    stored = json.loads((folder / "zarr.json").read_text(encoding="utf-8"))
-    assert (stored["zarr_format"], stored["node_type"]) == (3, "group")
-    ome: dict[str, Any] = stored["attributes"]["ome"]
-    assert ome["version"] == "0.5"
-    (multiscale,) = ome["multiscales"]
-    axes = multiscale["axes"]
-    assert [axis["name"] for axis in axes] == ["c", "y", "x"]
-    assert [axis["type"] for axis in axes] == ["channel", "space", "space"], "channels before space"
-    assert [axis.get("unit") for axis in axes] == [None, "micrometer", "micrometer"]
-    for dataset in multiscale["datasets"]:
-        array = json.loads((folder / dataset["path"] / "zarr.json").read_text(encoding="utf-8"))
-        assert (array["zarr_format"], array["node_type"], array["data_type"]) == (3, "array", "float32")
-        assert array["dimension_names"] == ["c", "y", "x"], "must match the axes"
-        scale, translation = dataset["coordinateTransformations"]  # exactly one scale, then at most one translation
-        assert (scale["type"], translation["type"]) == ("scale", "translation")
-        assert len(scale["scale"]) == len(translation["translation"]) == len(axes)
-    sizes = [json.loads((folder / d["path"] / "zarr.json").read_text("utf-8"))["shape"] for d in multiscale["datasets"]]
-    assert sizes == sorted(sizes, reverse=True), "from the largest to the smallest"
-    for channel in ome["omero"]["channels"]:
-        assert len(channel["color"]) == 6
-        int(channel["color"], 16)
-        assert set(channel["window"]) == {"min", "max", "start", "end"}
-        assert channel["window"]["min"] <= channel["window"]["start"] < channel["window"]["end"]
-        assert channel["window"]["end"] <= channel["window"]["max"]
-    assert len(ome["omero"]["channels"]) == sizes[0][0]
-    return ome
 
 
 @pytest.mark.parametrize("shape", [(530, 701), (512, 1024), (257, 30), (40, 30), (1025, 1)])

@@ -5,124 +5,66 @@ The metadata is written with zarr alone; the tests hold it against the rules of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from fouriscope.run.phases import nearest_turn
+from fouriscope.run.halving import Levels, level_shapes
 
 VERSION = "0.5"
-COARSEST = 256  # pixels along the longer side of the last level, at most
 CHUNK = 256
 SHARD = 4096  # pixels along a side of one file, at most: a file for each chunk would be thousands of them
 MICROMETRES = 1e6
 
-
-# From the number of levels to the levels, fine to coarse, one at a time: a channel is never in memory with its pyramid.
-Levels = Callable[[int], Iterator[NDArray[Any]]]
+Window = dict[str, float]
 
 
-def halved(image: NDArray[Any]) -> NDArray[Any]:
-    """Means over 2 × 2 pixels, of an image of any size: n pixels become m = ⌈n/2⌉ that cover the same field exactly.
+def create_ome_zarr(path: Path, channels: int, shape: tuple[int, int], *, shard: int = SHARD) -> list[Any]:
+    """Create the arrays of all levels, fine to coarse, without a pixel in them and without the metadata of OME.
 
-    Where n is even these are the means of pairs. Where it is odd, n = 2m − 1, a coarse pixel is 2 − 1/m fine ones wide,
-    so that pixel j holds the last j/m of fine pixel 2j − 1, all of 2j, and the first 1 − (j + 1)/m of 2j + 1. The other
-    ways, to drop the last row or to count it twice, would move the image against its physical coordinates.
-
-    >>> halved(np.array([[1.0, 3.0], [5.0, 7.0]])).tolist()
-    [[4.0]]
-    >>> halved(np.array([[3.0, 3.0, 6.0]])).tolist()
-    [[3.0, 5.0]]
+    A file holds ``shard`` × ``shard`` pixels of one channel at most. Pixels that nobody writes are NaN.
     """
-    return _halved_rows(_halved_rows(image).T).T
+    import zarr
+
+    group = zarr.create_group(str(path), zarr_format=3)
+    return [
+        group.create_array(
+            str(number),
+            shape=(channels, *level),
+            dtype=np.float32,
+            chunks=(1, CHUNK, CHUNK),
+            shards=(1, *shard_shape(level, shard)),
+            dimension_names=("c", "y", "x"),
+            fill_value=float("nan"),
+        )
+        for number, level in enumerate(level_shapes(shape))
+    ]
 
 
-def _halved_rows(image: NDArray[Any]) -> NDArray[Any]:
-    rows = len(image)
-    if rows % 2 == 0:
-        return np.asarray(0.5 * (image[0::2] + image[1::2]), image.dtype)
-    half = rows // 2 + 1
-    number = np.arange(half, dtype=image.real.dtype)[:, None]
-    sums = image[0::2].copy()
-    sums[1:] += number[1:] / half * image[1::2]
-    sums[:-1] += (1 - (number[:-1] + 1) / half) * image[1::2]
-    return np.asarray(sums / (2 - 1 / half), image.dtype)
+def shard_shape(shape: tuple[int, int], shard: int) -> tuple[int, int]:
+    """The pixels of one file: ``shard`` a side, or for a smaller image as many whole chunks as it needs.
 
-
-def mean_levels(image: NDArray[Any], count: int) -> Iterator[NDArray[Any]]:
-    """``image`` and its local means, coarser and coarser: right for amplitudes and for a phase without jumps."""
-    yield image
-    for _ in range(count - 1):
-        image = halved(image)
-        yield image
-
-
-def phase_levels(phase: NDArray[Any], field: NDArray[Any], count: int) -> Iterator[NDArray[Any]]:
-    """``phase`` and then the phases of the local means of ``field`` = a·e^{i·phase}.
-
-    The mean of two phases at the two sides of a jump, π − ε and −π + ε, is 0, the very opposite of what they mean. The
-    phase of the mean *field* is π. Whole turns are then added to come nearest to the mean of the phases, so that a
-    phase that goes beyond π without a jump does so on every level.
+    >>> shard_shape((3000, 300), 1024)
+    (1024, 512)
     """
-    yield phase
-    for _ in range(count - 1):
-        field, phase = halved(field), halved(phase)
-        phase = nearest_turn(np.angle(field).astype(phase.dtype), phase)
-        yield phase
+    rows, columns = (min(shard, -(-size // CHUNK) * CHUNK) for size in shape)
+    return rows, columns
 
 
-def level_shapes(shape: tuple[int, int]) -> list[tuple[int, int]]:
-    """The shapes of the levels, halved until the longer side is at most 256 pixels.
-
-    >>> level_shapes((1001, 300))
-    [(1001, 300), (501, 150), (251, 75)]
-    """
-    shapes = [shape]
-    while max(shapes[-1]) > COARSEST:
-        rows, columns = shapes[-1]
-        shapes.append(((rows + 1) // 2, (columns + 1) // 2))
-    return shapes
-
-
-def write_ome_zarr(
-    path: Path,
-    channels: Mapping[str, Levels],
-    shape: tuple[int, int],
-    pixel: tuple[float, float],
-    *,
-    name: str,
+def write_metadata(
+    path: Path, windows: Mapping[str, Window], shape: tuple[int, int], pixel: tuple[float, float], *, name: str
 ) -> None:
-    """Write ``channels``, by their names, as 32-bit float.
+    """Make the arrays of :func:`create_ome_zarr` an image for viewers; ``windows`` are those of the named channels.
 
     Every level covers the same field: with n of N pixels a pixel is N/n times as large, and the centre of the first one
     lies (N/n − 1)/2 pixels further from the centre of the first pixel of level 0, which is the origin.
     """
     import zarr
 
-    shapes = level_shapes(shape)
-    group = zarr.create_group(str(path), zarr_format=3)
-    arrays = [
-        group.create_array(
-            str(number),
-            shape=(len(channels), *level),
-            dtype=np.float32,
-            chunks=(1, CHUNK, CHUNK),
-            shards=(1, *(min(SHARD, -(-size // CHUNK) * CHUNK) for size in level)),
-            dimension_names=("c", "y", "x"),
-            fill_value=float("nan"),
-        )
-        for number, level in enumerate(shapes)
-    ]
-    windows = []
-    for place, levels in enumerate(channels.values()):
-        for array, image in zip(arrays, levels(len(shapes)), strict=True):
-            array[place] = image.astype(np.float32)
-            if array is arrays[0]:
-                windows.append(_window(image))
-    group.attrs["ome"] = {
+    zarr.open_group(str(path), mode="r+").attrs["ome"] = {
         "version": VERSION,
         "multiscales": [
             {
@@ -134,7 +76,7 @@ def write_ome_zarr(
                 ],
                 "datasets": [
                     {"path": str(number), "coordinateTransformations": _transformations(shape, level, pixel)}
-                    for number, level in enumerate(shapes)
+                    for number, level in enumerate(level_shapes(shape))
                 ],
                 "type": "local mean",
                 "metadata": {"description": "a coarse pixel is the mean of the field that it covers"},
@@ -143,11 +85,45 @@ def write_ome_zarr(
         "omero": {
             "channels": [
                 {"label": label, "color": "FFFFFF", "active": place == 0, "window": window}
-                for place, (label, window) in enumerate(zip(channels, windows, strict=True))
+                for place, (label, window) in enumerate(windows.items())
             ],
             "rdefs": {"model": "greyscale"},
         },
     }
+
+
+def write_ome_zarr(
+    path: Path, channels: Mapping[str, Levels], shape: tuple[int, int], pixel: tuple[float, float], *, name: str
+) -> None:
+    """Write ``channels``, by their names, as 32-bit float."""
+    arrays = create_ome_zarr(path, len(channels), shape)
+    windows: dict[str, Window] = {}
+    for place, (label, levels) in enumerate(channels.items()):
+        for array, image in zip(arrays, levels(len(arrays)), strict=True):
+            array[place] = image.astype(np.float32)
+            if array is arrays[0]:
+                windows[label] = display_window(image)
+    write_metadata(path, windows, shape, pixel, name=name)
+
+
+def create_object(
+    path: Path, shape: tuple[int, int], pixel: tuple[float, float], dtype: DTypeLike, *, shard: int | None = None
+) -> Any:
+    """A plain Zarr array for a complex transmittance, which OME has no numbers for; a file a chunk without ``shard``.
+
+    Pixels that nobody writes are NaN.
+    """
+    import zarr
+
+    return zarr.create_array(
+        str(path),
+        shape=shape,
+        dtype=dtype,
+        chunks=(CHUNK, CHUNK),
+        shards=None if shard is None else shard_shape(shape, shard),
+        fill_value=complex("nan"),
+        attributes={"pixel_size_m": list(pixel)},
+    )
 
 
 def _transformations(
@@ -162,7 +138,7 @@ def _transformations(
     ]
 
 
-def _window(image: NDArray[Any]) -> dict[str, float]:
+def display_window(image: NDArray[Any]) -> Window:
     """The limits of the values, and of the central 99.8 %, which is what viewers show at first."""
     finite = image[np.isfinite(image)]
     values = np.percentile(finite, [0, 0.1, 99.9, 100]) if finite.size else np.zeros(4)

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from fouriscope import plots
 from fouriscope.run.files import atomic_write, write_json, write_text
+from fouriscope.run.halving import Levels, mean_levels, phase_levels
 from fouriscope.run.ome_tiff import write_ome_tiff
-from fouriscope.run.ome_zarr import Levels, mean_levels, phase_levels, write_ome_zarr
+from fouriscope.run.ome_zarr import create_object, write_ome_zarr
 
 # Sharp on a screen. At 200 dots an inch drawing took more memory than an online reconstruction of 512² frames.
 FIGURE_DPI = 150
@@ -83,13 +84,9 @@ def _write_images(result: Result, unwrapped: NDArray[Any], target: Path) -> None
 
 
 def _write_object(result: Result, path: Path) -> None:
-    """The complex transmittance as a plain Zarr array: OME has no complex numbers."""
-    import zarr
-
     field = result.transmittance
-    array = zarr.create_array(str(path), shape=field.shape, dtype=field.dtype, chunks=(256, 256))
-    array[...] = field
-    array.attrs["pixel_size_m"] = list(result.pixel)
+    rows, columns = field.shape
+    create_object(path, (rows, columns), result.pixel, field.dtype)[...] = field
 
 
 def _write_pupil(result: Result, target: Path) -> None:
