@@ -126,6 +126,57 @@ def resume(
     raise typer.Exit(run_resumption(run, iterations, checkpoint_seconds, memory, console=_console(quiet), quiet=quiet))
 
 
+@app.command()
+def field(
+    config: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder; default: field beside CONFIG. One that is there goes on."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address or scheduler file of a running Dask cluster; without, workers start here."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes, one thread each; default: all cores. Of a cluster: to wait for."),
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="Of each worker, such as 2GB; a share of the machine's otherwise.")
+    ] = None,
+    tile: Annotated[int | None, typer.Option(min=16, help="Frame pixels along a side of a tile; 128.")] = None,
+    overlap: Annotated[
+        float | None, typer.Option(help="Part of a tile that it shares with its neighbour, 0.05 to 0.5; 0.2.")
+    ] = None,
+    attempts: Annotated[int, typer.Option(min=1, help="How often a tile is begun before it is given up.")] = 5,
+    plan: Annotated[bool, typer.Option("--plan", help="Only say what it would take: time, memory and disk.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reconstruct the whole field of view in tiles, on all cores or on a Dask cluster. Interrupted, it goes on.
+
+    Exit code 1 means that tiles failed: they are named, and the rest is there.
+    """
+    from fouriscope.cli.field import run_field, run_plan
+
+    if plan:
+        run_plan(config, workers=workers, memory=memory, tile=tile, overlap=overlap, console=_console(quiet))
+        return
+    raise typer.Exit(
+        run_field(
+            config,
+            out,
+            scheduler=scheduler,
+            workers=workers,
+            memory=memory,
+            tile=tile,
+            overlap=overlap,
+            attempts=attempts,
+            console=_console(quiet),
+            quiet=quiet,
+        )
+    )
+
+
 @app.command("import")
 def import_(
     path: Annotated[Path, typer.Argument(help="A file or folder with frames, of any format that is understood.")],

@@ -64,8 +64,12 @@ class TileRun:
                 self._students.setdefault(teacher.index, []).append(tile)
         self._noted = -math.inf
 
-    def run(self) -> None:
-        """Until every tile is done or has failed; what failed, and why, is in ``progress.failed``."""
+    def run(self) -> int:
+        """Until every tile is done or has failed; returns how many were done now.
+
+        What failed, and why, is in ``progress.failed``.
+        """
+        self.progress.stage, self.progress.failed = "tiles", {}
         self.field.store.forget_attempts()
         self._settled = self._whole_tiles()
         for index in sorted(self._settled):
@@ -91,6 +95,7 @@ class TileRun:
         finally:
             self._dispatcher.cancel()
             self._show(force=True)
+        return self.progress.done - already
 
     def _whole_tiles(self) -> set[int]:
         """The tiles that an earlier run committed and that are still what they were."""

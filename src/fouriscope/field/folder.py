@@ -14,16 +14,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fouriscope.errors import RunFolderError
 from fouriscope.field.plan import FieldPlan
 from fouriscope.field.tile_store import TileStore
 from fouriscope.field.tiling import Tile
 from fouriscope.run.config import parse_config
-from fouriscope.run.files import write_json
+from fouriscope.run.files import atomic_write, write_json
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.sections import RunConfig
 
@@ -38,11 +42,22 @@ class FieldFolder:
 
     @classmethod
     def create(
-        cls, path: str | Path, document: dict[str, Any], provenance: dict[str, Any], plan: FieldPlan
+        cls,
+        path: str | Path,
+        document: dict[str, Any],
+        provenance: dict[str, Any],
+        plan: FieldPlan,
+        images: Mapping[str, NDArray[Any]],
     ) -> FieldFolder:
-        """Start a new folder and lock it. The plan comes last: a folder that has one can be continued."""
+        """Start a new folder and lock it; ``images`` go beside the configuration, by their names.
+
+        The plan comes last: a folder that has one can be continued.
+        """
         field = cls(RunFolder.create(path, document, provenance))
         try:
+            for name, image in images.items():
+                with atomic_write(field.path / name) as file:
+                    np.lib.format.write_array(file, image, allow_pickle=False)
             config = field.config()
             pupils = plan.grid_shape if plan.keeps_pupils(config) else None
             field.store.create(len(plan.tiling), len(plan.channels), plan.tile_object_shape, pupils)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from fouriscope.plots.aperture import LEDView, PupilView
 from fouriscope.plots.comparison import Panel, check_zoom, comparison_figure, snr_panel
 from fouriscope.plots.curves import convergence_figure, tuning_figure
+from fouriscope.plots.field import field_figure
 from fouriscope.plots.grid import grid_figure
 from fouriscope.plots.result import result_figure
 from fouriscope.plots.saving import save_figure
@@ -25,6 +26,7 @@ __all__ = [
     "comparison_figure",
     "contact_sheet",
     "convergence_figure",
+    "field_figure",
     "grid_figure",
     "result_figure",
     "save_figure",

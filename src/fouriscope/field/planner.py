@@ -1,0 +1,137 @@
+"""What a field will take, before it is begun: a tile is tried for some iterations, the rest is arithmetic."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from fouriscope.acquisition import Acquisition, ArrayFrames
+from fouriscope.errors import InvalidInputError
+from fouriscope.field.costs import WORKER_BYTES, disk_bytes, read_bytes, tile_bytes, window_bytes
+from fouriscope.field.plan import FieldPlan, tile_center
+from fouriscope.paper import phase_image
+from fouriscope.parallel import available_threads, threads
+from fouriscope.run.assemble import build_acquisition, build_illumination, build_model, build_optics, build_solver
+from fouriscope.run.execute import close_stream, from_nothing
+from fouriscope.run.measured import open_stored
+from fouriscope.run.sections import RunConfig
+from fouriscope.simulation import simulate
+from fouriscope.solvers import Iterations
+
+# Enough for the calibrations to have begun and for the clock to be steady.
+PROBED_ITERATIONS = 30
+# Starting and ending a cluster on one machine.
+CLUSTER_SECONDS = 4.0
+# Comparing, blending and coarsening, for a pixel of the stitched object and a channel of it, on one core of the machine
+# that docs/scale.md names.
+STITCH_SECONDS = 1.2e-7
+# Each worker loads the compiled kernels once.
+WORKER_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a field will take. Times are of this machine's cores; bytes as they are counted on disk and in memory."""
+
+    field: FieldPlan
+    workers: int
+    frames: int
+    iterations: int
+    setup_seconds: float
+    iteration_seconds: float
+    stitch_seconds: float
+    worker_bytes: int
+    frames_bytes: int
+    tiles_bytes: int
+    result_bytes: int
+    read_bytes: int
+
+    @property
+    def tile_seconds(self) -> float:
+        """One tile on one core."""
+        return self.setup_seconds + self.iterations * self.iteration_seconds
+
+    @property
+    def core_seconds(self) -> float:
+        """All tiles and the stitching, on one core."""
+        return len(self.field.tiling) * self.tile_seconds + self.stitch_seconds * self.workers
+
+    @property
+    def seconds(self) -> float:
+        """From the command to the result: whole tiles a worker, and then the stitching."""
+        rounds = math.ceil(len(self.field.tiling) / self.workers)
+        return CLUSTER_SECONDS + WORKER_SECONDS + rounds * self.tile_seconds + self.stitch_seconds
+
+
+def forecast(
+    config: RunConfig, base: Path, *, workers: int | None = None, tile: int = 128, overlap: float = 0.2
+) -> Forecast:
+    """Measure a tile of ``config`` here, and predict the field of all of them with ``workers``, one core each.
+
+    The tile in the middle is reconstructed for some iterations, on frames that are simulated if there are none yet. A
+    prediction holds for cores like this one's, if storage keeps up (``read_bytes`` says with what). Rules that stop a
+    tile early make it an upper bound; without a number of iterations there is nothing to predict.
+    """
+    count = config.stop.iterations
+    if not isinstance(count, int):
+        raise InvalidInputError("stop.iterations is unlimited: a forecast needs a number of iterations")
+    workers = workers or available_threads()
+    plan = FieldPlan.of(config, base, tile=tile, overlap=overlap)
+    stored = open_stored(config.frames, base) if config.frames.path is not None else None
+    with threads(1):
+        setup, iteration = _probe(plan, config, base)
+    frames = len(build_illumination(config.illumination, base))
+    itemsize = np.dtype(getattr(stored, "dtype", np.uint16)).itemsize
+    tiles, result = disk_bytes(plan)
+    pixels = math.prod(plan.field_shape) * len(plan.channels)
+    return Forecast(
+        field=plan,
+        workers=workers,
+        frames=frames,
+        iterations=count,
+        setup_seconds=setup,
+        iteration_seconds=iteration,
+        stitch_seconds=STITCH_SECONDS * pixels / workers,
+        worker_bytes=WORKER_BYTES + tile_bytes(plan, config, base) + window_bytes(plan, frames, itemsize),
+        frames_bytes=frames * math.prod(plan.tiling.frame_shape) * itemsize,
+        tiles_bytes=tiles,
+        result_bytes=result,
+        read_bytes=read_bytes(plan, stored, frames, itemsize),
+    )
+
+
+def _probe(plan: FieldPlan, config: RunConfig, base: Path) -> tuple[float, float]:
+    """Seconds to begin a tile, and of an iteration; everything is compiled by a first tile that is not timed."""
+    chosen = plan.tile_config(config, plan.tiling[len(plan.tiling) // 2])
+    build_solver(_acquisition(plan, chosen, base), chosen).solve(Iterations(2))
+    began = time.perf_counter()
+    acquisition = _acquisition(plan, chosen, base)
+    opened = time.perf_counter()
+    solver = build_solver(acquisition, chosen)
+    built = time.perf_counter()
+    iterations = min(PROBED_ITERATIONS, int(config.stop.iterations or 1))
+    solver.solve(Iterations(iterations))
+    ended = time.perf_counter()
+    close_stream(acquisition)
+    # Simulated frames are there at once when the time comes.
+    opening = opened - began if config.frames.path is not None else 0.0
+    return opening + built - opened, (ended - built) / iterations
+
+
+def _acquisition(plan: FieldPlan, config: RunConfig, base: Path) -> Acquisition:
+    if config.frames.path is not None:
+        return build_acquisition(config, base)
+    lights, optics = build_illumination(config.illumination, base), build_optics(config)
+    tile = plan.tiling[len(plan.tiling) // 2]
+    center = tile_center(config, plan.tiling, tile, None)
+    blank = Acquisition(
+        optics, lights, ArrayFrames(np.ones((len(lights), *plan.tiling.tile_shape), np.float32)), patch_center=center
+    )
+    model = build_model(blank, from_nothing(config))
+    truth = phase_image(model.object_shape, 1.0, None)
+    x = truth if model.object.name == "phase" else np.stack([truth, 0.1 * truth])
+    return replace(simulate(model, x.astype(model.dtype), seed=0), truth=None, periodic=False)

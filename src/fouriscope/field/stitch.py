@@ -1,0 +1,146 @@
+"""From tiles to one image: neighbours are compared, constants solved for, blocks blended, and a pyramid built.
+
+Each of these is many small tasks on the cluster. What travels are comparisons of a few kB and corrections of a few
+numbers; images go from the tiles to the result through the files alone, and no task holds more than a block and a tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fouriscope.field.blending import Blend, tiles_of
+from fouriscope.field.dispatch import run_all
+from fouriscope.field.folder import FieldFolder
+from fouriscope.field.overlaps import Overlap, TileImages, compare
+from fouriscope.field.plan import FieldPlan
+from fouriscope.field.pyramid import Block, Pyramid, create_object, write_object_block
+from fouriscope.field.seams import Correction, solve_seams
+from fouriscope.field.tile_store import TileStore
+from fouriscope.parallel import threads
+from fouriscope.run.sections import RunConfig
+
+# Of the overlap, the part at a tile's edge that its borders spoil: it is neither compared nor shown.
+BORDER_SHARE = 0.25
+
+Stage = Callable[[str, float], object]
+Tasks = list[tuple[Hashable, Callable[..., Any], tuple[Any, ...]]]
+
+
+class Stitching:
+    """Puts the tiles ``done`` of a field together, into ``target``."""
+
+    def __init__(self, field: FieldFolder, client: Any, done: set[int], target: Path, stage: Stage) -> None:
+        self.field, self.client, self.done, self.target, self.stage = field, client, done, target, stage
+        self.plan = field.plan
+        self.border = border_of(self.plan)
+        self.pyramid = pyramid_of(self.plan, target)
+
+    def run(self) -> tuple[list[Correction], list[Overlap]]:
+        """Write field.ome.zarr and object.zarr; raises BrokenTileError for a tile that is not what it was."""
+        overlaps = self._compare()
+        corrections = corrected(self.plan, self.field.config(), overlaps)
+        self.pyramid.create()
+        create_object(self.target / "object.zarr", self.plan.field_shape, (self.plan.pixel, self.plan.pixel))
+        self._blend(corrections)
+        self._coarsen()
+        self.pyramid.finish()
+        return corrections, overlaps
+
+    def _compare(self) -> list[Overlap]:
+        pairs = [(a, b) for a, b in self.plan.tiling.pairs() if a.index in self.done and b.index in self.done]
+        tasks: Tasks = [
+            (f"{first.index}-{second.index}", compare_tiles, (str(self.field.path), first.index, second.index))
+            for first, second in pairs
+        ]
+        return list(self._run("comparing neighbours", tasks))
+
+    def _blend(self, corrections: Sequence[Correction]) -> None:
+        tasks: Tasks = []
+        for block in self.pyramid.blocks(0):
+            window = (block.row, block.column, block.height, block.width)
+            tiles = [t.index for t in tiles_of(window, self.plan.tiling, self.plan.scale) if t.index in self.done]
+            needed = {index: corrections[index] for index in tiles}
+            tasks.append(
+                (f"{block.row}-{block.column}", blend_block, (str(self.field.path), str(self.target), block, needed))
+            )
+        list(self._run("blending", tasks))
+
+    def _coarsen(self) -> None:
+        for level in range(1, len(self.pyramid.shapes)):  # each is made of the one before
+            tasks: Tasks = [
+                (f"{level}-{block.row}-{block.column}", coarsen_block, (self.pyramid, level, block))
+                for block in self.pyramid.blocks(level)
+            ]
+            list(self._run("making the pyramid", tasks))
+
+    def _run(self, name: str, tasks: Tasks) -> list[Any]:
+        values: list[Any] = []
+        self.stage(name, 0.0)
+        for _, value in run_all(self.client, tasks):
+            values.append(value)
+            self.stage(name, len(values) / len(tasks))
+        return values
+
+
+def border_of(plan: FieldPlan) -> int:
+    """Frame pixels at the edge of a tile that are not trusted."""
+    return round(BORDER_SHARE * plan.tiling.overlap * min(plan.tiling.tile_shape))
+
+
+def pyramid_of(plan: FieldPlan, target: Path) -> Pyramid:
+    """The result's image: phase, and amplitude for a complex object."""
+    channels = ("phase",) if len(plan.channels) == 1 else ("phase", "amplitude")
+    return Pyramid(target / "field.ome.zarr", channels, plan.field_shape, (plan.pixel, plan.pixel), "fouriscope field")
+
+
+def corrected(plan: FieldPlan, config: RunConfig, overlaps: Sequence[Overlap]) -> list[Correction]:
+    """The constants of all tiles, and what else was free: with LEDs or a pupil that tiles refine, a ramp of the phase;
+    with brightnesses that they refine, a factor of the amplitude."""
+    calibration = config.calibration
+    ramps = calibration.zernike or calibration.pixels or calibration.leds or plan.keeps_pupils(config)
+    found = solve_seams(plan.tiling, plan.scale, overlaps, ramps=ramps)
+    if calibration.gains:
+        return found
+    return [Correction(correction.phase, correction.ramp, 0.0) for correction in found]
+
+
+def compare_tiles(folder: str, first: int, second: int) -> Overlap:
+    """A task: two neighbours where both can be trusted."""
+    field = FieldFolder.open(folder)
+    plan, tiling = field.plan, field.plan.tiling
+    images = (tile_images(field.store, first), tile_images(field.store, second))
+    with threads(1):
+        return compare(tiling[first], tiling[second], *images, plan.scale, border_of(plan))
+
+
+def blend_block(folder: str, target: str, block: Block, corrections: dict[int, Correction]) -> None:
+    """A task: one block of the field, from the tiles that touch it."""
+    field = FieldFolder.open(folder)
+    plan = field.plan
+    blend = Blend((block.row, block.column, block.height, block.width), plan.tiling, plan.scale, border_of(plan))
+    for index in sorted(corrections):  # in one order, because sums of floats depend on it
+        blend.add(plan.tiling[index], tile_images(field.store, index), corrections[index])
+    phase, absorption = blend.result()
+    if absorption is None and len(plan.channels) > 1:  # no tile is left here
+        absorption = np.full_like(phase, np.nan)
+    amplitude = None if absorption is None else np.exp(-absorption)
+    images = {"phase": phase} if amplitude is None else {"phase": phase, "amplitude": amplitude}
+    pyramid_of(plan, Path(target)).write_block(0, block, images)
+    with np.errstate(invalid="ignore"):  # NaN where no tile is
+        transmittance = np.exp(1j * phase) * (1 if amplitude is None else amplitude)
+    write_object_block(Path(target) / "object.zarr", block, transmittance)
+
+
+def coarsen_block(pyramid: Pyramid, level: int, block: Block) -> None:
+    """A task: one block of a coarser level."""
+    pyramid.coarsen_block(level, block)
+
+
+def tile_images(store: TileStore, index: int) -> TileImages:
+    """The images of a tile that is done."""
+    images = store.images(index)
+    return TileImages(images[0], images[1] if len(images) > 1 else None)
