@@ -121,15 +121,7 @@ def simulate(
     >>> data.frames.shape
     (9, 32, 32)
     """
-    if snr_db is not None and camera is not None:
-        raise InvalidInputError("give snr_db (additive noise) or a camera (photon noise), not both")
-    if noise not in ("stack", "frame"):
-        raise InvalidInputError(f"noise must be 'stack' or 'frame', got {noise!r}")
-    low, high = SNR_DB_RANGE
-    if snr_db is not None and not low <= snr_db <= high:
-        raise InvalidInputError(
-            f"snr_db must lie between {low:g} and {high:g} dB, got {snr_db}; leave it out for no noise"
-        )
+    check_noise(snr_db, noise, camera)
     if not (0 <= led_intensity_error < math.inf and 0 <= led_position_error < math.inf):
         raise InvalidInputError(
             "LED errors are standard deviations: they must be finite and must not be negative, "
@@ -159,6 +151,19 @@ def simulate(
         periodic=not model.geometry.margin,
         truth=x,
     )
+
+
+def check_noise(snr_db: float | None, noise: str, camera: Camera | None) -> None:
+    """Raise where the noise that is asked for makes no sense."""
+    if snr_db is not None and camera is not None:
+        raise InvalidInputError("give snr_db (additive noise) or a camera (photon noise), not both")
+    if noise not in ("stack", "frame"):
+        raise InvalidInputError(f"noise must be 'stack' or 'frame', got {noise!r}")
+    low, high = SNR_DB_RANGE
+    if snr_db is not None and not low <= snr_db <= high:
+        raise InvalidInputError(
+            f"snr_db must lie between {low:g} and {high:g} dB, got {snr_db}; leave it out for no noise"
+        )
 
 
 def _as_x(model: ForwardModel, truth: NDArray[Any]) -> NDArray[Any]:

@@ -160,6 +160,42 @@ def test_simulate_photons(fouriscope: Command, tmp_path: Path) -> None:
     np.testing.assert_array_equal(tifffile.imread(again / "frames.tif"), counts)
 
 
+@pytest.mark.parametrize("options", [(), ("--noise", "frame"), ("--photons", 1000, "--field-curvature", 20e-6)])
+def test_simulate_a_field(fouriscope: Command, tmp_path: Path, options: tuple[object, ...]) -> None:
+    data, again = tmp_path / "data", tmp_path / "again"
+    arguments = ("--field", "--frame", 48, "--radius", 3.2, "--seed", 3, *options)
+    ended = fouriscope("simulate", data, *arguments)
+    assert ended == Ended(0, ended.out, "")
+    assert "37 frames of 48 × 48, object 144 × 144" in ended.out
+    assert ended.out.splitlines()[-1] == f"next: fouriscope field {data / 'config.toml'}"
+    assert {child.name for child in data.iterdir()} == {"frames.tif", "truth.tif", "config.toml"}
+    stored, truth = tifffile.imread(data / "frames.tif"), tifffile.imread(data / "truth.tif")
+    assert stored.shape == (37, 48, 48)
+    assert stored.dtype == (np.uint16 if "--photons" in options else np.float32)
+    assert truth.shape == (144, 144)
+    assert truth.dtype == np.float32
+    assert 0 <= truth.min() < truth.max() <= 0.3
+
+    config = load_config(data / "config.toml")
+    assert config.object.margin == "auto", "the field is not periodic"
+    assert (config.solver.batch, config.solver.start, config.stop.iterations) == (37, "epry", 150)
+    assert config.calibration.zernike == ("--field-curvature" in options)
+    intensity = (stored - config.frames.offset) / config.frames.gain
+    assert intensity.mean() == pytest.approx(1, abs=0.02)
+    assert fouriscope("info", data / "config.toml").code == 0
+
+    fouriscope("simulate", again, *arguments)
+    np.testing.assert_array_equal(tifffile.imread(again / "frames.tif"), stored)
+
+
+def test_frames_of_a_field_have_the_snr_that_was_asked_for(fouriscope: Command, tmp_path: Path) -> None:
+    for name, decibel in (("noisy", 20), ("clean", 300)):
+        arguments = ("--field", "--frame", 48, "--radius", 1.5, "--snr", decibel)
+        assert fouriscope("simulate", tmp_path / name, *arguments).code == 0
+    noisy, clean = (tifffile.imread(tmp_path / name / "frames.tif") for name in ("noisy", "clean"))
+    assert 10 * np.log10(np.sum(clean**2) / np.sum((noisy - clean) ** 2)) == pytest.approx(20, abs=0.2)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Wrong input: one line, exit code 2, nothing half-written
 
@@ -228,6 +264,24 @@ def test_not_enough_memory_to_simulate(fouriscope: Command, tmp_path: Path, monk
     message = fouriscope.fails("simulate", tmp_path / "data", "--frame", 8000)
     assert message.startswith("293 frames of 8000 × 8000 and their object need about 347")
     assert "128.0 GiB are free; give a smaller --frame" in message
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_field_needs_memory_for_its_object_alone(
+    fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fouriscope.cli.simulate.memory_available", lambda: 2**33)
+    message = fouriscope.fails("simulate", tmp_path / "data", "--field", "--frame", 8000)
+    assert message.startswith("293 frames of 8000 × 8000 and their object need about 59.9 GiB, 8.0 GiB are free")
+    assert not (tmp_path / "data").exists()
+
+
+def test_curvature_without_a_field(fouriscope: Command, tmp_path: Path) -> None:
+    message = fouriscope.fails("simulate", tmp_path / "data", "--field-curvature", 1e-5)
+    assert message == "--field-curvature changes over the field: give --field, too"
+    assert "defocus at the corner" in fouriscope.fails(
+        "simulate", tmp_path / "data", "--field", "--field-curvature", "nan", "--frame", 48, "--radius", 1.5
+    )
     assert not (tmp_path / "data").exists()
 
 

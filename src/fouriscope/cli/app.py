@@ -78,10 +78,17 @@ def simulate(
     ] = None,
     frame: Annotated[int, typer.Option(min=8, help="Rows and columns of a frame.")] = 100,
     radius: Annotated[float, typer.Option(help="Radius of the LED disc in pitches; 9.5 gives 293 LEDs.")] = 9.5,
+    field: Annotated[
+        bool,
+        typer.Option("--field/--no-field", help="A large field: angles change over it, and it is not periodic."),
+    ] = False,
+    field_curvature: Annotated[
+        float, typer.Option(help="With --field: defocus in metres at the frame's corner, by the distance squared.")
+    ] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same frames.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate an acquisition with the paper's microscope, ready for `fouriscope reconstruct`."""
+    """Simulate an acquisition with the paper's microscope, ready for `fouriscope reconstruct` (or `field`)."""
     from fouriscope.cli.simulate import run_simulation
 
     run_simulation(
@@ -93,6 +100,8 @@ def simulate(
         photons=photons,
         frame=frame,
         radius=radius,
+        field=field,
+        curvature=field_curvature,
         seed=seed,
         console=_console(quiet),
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tomli_w
@@ -14,6 +15,7 @@ from rich.markup import escape
 
 from fouriscope.acquisition import Acquisition, CalibratedFrames
 from fouriscope.errors import InsufficientMemoryError, InvalidInputError
+from fouriscope.field.simulated import GROUP_BYTES, FieldSimulation, field_curvature, simulate_field
 from fouriscope.optics import Geometry
 from fouriscope.paper import PAPER_LEDS, PAPER_MICROSCOPE, paper_leds, paper_model, paper_optics, phase_image
 from fouriscope.run import ReconstructionConfig
@@ -32,6 +34,8 @@ def run_simulation(
     photons: float | None,
     frame: int,
     radius: float,
+    field: bool,
+    curvature: float,
     seed: int,
     console: Console,
 ) -> None:
@@ -40,34 +44,82 @@ def run_simulation(
         raise InvalidInputError(f"--noise must be 'stack' or 'frame', got {noise!r}")
     if not (np.isfinite(phase_range) and phase_range > 0):
         raise InvalidInputError(f"--phase-range must be positive, got {phase_range}")
+    if curvature and not field:
+        raise InvalidInputError("--field-curvature changes over the field: give --field, too")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InvalidInputError(f"{out} exists and is not empty; choose another folder")
-    _check_memory(frame, radius)
-    model = paper_model(frame, radius)
-    truth = phase_image(model.object_shape, phase_range, image)
-    if photons is None:
-        data = simulate(model, truth, snr_db=snr, noise="stack" if noise == "stack" else "frame", seed=seed)
+    _check_memory(frame, radius, field)
+    camera = None if photons is None else Camera(photons, offset=100)
+    snr_db = snr if photons is None else None
+    kind: Literal["stack", "frame"] = "stack" if noise == "stack" else "frame"
+    illumination = {"kind": "disc", **PAPER_LEDS, "radius": radius}
+    if field:
+        optics, shape = paper_optics(), (frame, frame)
+        simulation = simulate_field(
+            *(optics, paper_leds(radius), shape, lambda wanted: phase_image(wanted, phase_range, image)),
+            camera=camera,
+            snr_db=snr_db,
+            noise=kind,
+            seed=seed,
+            pupil=field_curvature(optics, shape, curvature) if curvature else None,
+        )
+        count, truth = simulation.shape[0], simulation.truth
+        out.mkdir(parents=True, exist_ok=True)
+        write_field(out, simulation, illumination, calibrate_pupil=bool(curvature))
     else:
-        data = simulate(model, truth, camera=Camera(photons, offset=100), seed=seed)
-    out.mkdir(parents=True, exist_ok=True)
-    write_acquisition(out, data, {"kind": "disc", **PAPER_LEDS, "radius": radius})
+        model = paper_model(frame, radius)
+        truth = phase_image(model.object_shape, phase_range, image)
+        data = simulate(model, truth, snr_db=snr_db, noise=kind, camera=camera, seed=seed)
+        count = len(data)
+        out.mkdir(parents=True, exist_ok=True)
+        write_acquisition(out, data, illumination)
     console.print(
-        f"{escape(str(out))}: {len(data)} frames of {frame} × {frame}, object {truth.shape[0]} × {truth.shape[1]}\n"
-        f"next: fouriscope reconstruct {escape(str(out / 'config.toml'))}"
+        f"{escape(str(out))}: {count} frames of {frame} × {frame}, object {truth.shape[0]} × {truth.shape[1]}\n"
+        f"next: fouriscope {'field' if field else 'reconstruct'} {escape(str(out / 'config.toml'))}"
     )
 
 
-def _check_memory(frame: int, radius: float) -> None:
-    """Raise if the frames and their object would not fit; the stack is there three times while it is written."""
+def _check_memory(frame: int, radius: float, field: bool) -> None:
+    """Raise if the frames and their object would not fit.
+
+    The stack is there three times while it is written. Of a field there is a group of frames and the object, which
+    takes five images in double precision while it is made.
+    """
     leds = paper_leds(radius)
     geometry = Geometry.compile(paper_optics(), leds, (frame, frame))
-    needed = memory_needed(geometry, ReconstructionConfig()) + 3 * len(leds) * frame**2 * np.dtype(np.float32).itemsize
+    stack = len(leds) * frame**2 * np.dtype(np.float32).itemsize
+    if field:
+        group = max(stack // len(leds), min(stack, GROUP_BYTES))
+        needed = int(np.prod(geometry.object_shape)) * 5 * np.dtype(np.float64).itemsize + group
+    else:
+        needed = memory_needed(geometry, ReconstructionConfig()) + 3 * stack
     available = memory_available()
     if available is not None and needed > available:
         raise InsufficientMemoryError(
             f"{len(leds)} frames of {frame} × {frame} and their object need about {needed / 2**30:.1f} GiB, "
             f"{available / 2**30:.1f} GiB are free; give a smaller --frame or --radius"
         )
+
+
+def write_field(out: Path, simulation: FieldSimulation, illumination: dict[str, Any], *, calibrate_pupil: bool) -> None:
+    """The same files for a field, whose frames are written as they are computed."""
+    section: dict[str, Any] = {"path": "frames.tif", "truth": "truth.tif"}
+    if simulation.camera is not None:
+        section |= {"offset": simulation.offset, "gain": simulation.gain}
+    _write_pages(out / "frames.tif", simulation.frames(), simulation.shape, simulation.dtype)
+    _write_tiff(out / "truth.tif", simulation.truth)
+    document: dict[str, Any] = {
+        "frames": section,
+        "microscope": PAPER_MICROSCOPE,
+        "illumination": illumination,
+        "object": {"model": "phase"},
+        "prior": {"name": "tv", "strength": "auto"},
+        "solver": {"batch": min(60, simulation.shape[0]), "start": "epry", "seed": 0},
+        "stop": {"iterations": 150},
+    }
+    if calibrate_pupil:
+        document["calibration"] = {"zernike": True}
+    write_text(out / "config.toml", tomli_w.dumps(document))
 
 
 def write_acquisition(out: Path, data: Acquisition, illumination: dict[str, Any]) -> None:
@@ -101,3 +153,12 @@ def _write_tiff(path: Path, array: NDArray[Any]) -> None:
     tifffile.imwrite(buffer, array, photometric="minisblack")
     with atomic_write(path) as file:
         file.write(buffer.getbuffer())
+
+
+def _write_pages(path: Path, pages: Iterator[NDArray[Any]], shape: tuple[int, int, int], dtype: np.dtype[Any]) -> None:
+    """A TIFF of pages that come one by one and need not fit into memory together."""
+    import tifffile
+
+    with atomic_write(path) as file:
+        named = tifffile.FileHandle(file, name=path.name)  # tifffile wants a name, and an atomic file has none yet
+        tifffile.imwrite(named, pages, shape=shape, dtype=dtype, photometric="minisblack")
