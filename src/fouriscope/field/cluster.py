@@ -26,9 +26,7 @@ SETTINGS = {
 
 
 @contextmanager
-def connected(
-    scheduler: str | None = None, *, workers: int | None = None, memory: str | None = None, dashboard: bool = True
-) -> Iterator[Any]:
+def connected(scheduler: str | None = None, *, workers: int | None = None, memory: str | None = None) -> Iterator[Any]:
     """A Dask client: of ``workers`` processes here, one thread each (as many as cores), or of a running scheduler.
 
     Parameters
@@ -39,8 +37,6 @@ def connected(
         How many. Of a running cluster: how many must be there before the field begins (others may come later).
     memory
         Of each worker that is started here, such as "2GB"; a cluster has its own limits.
-    dashboard
-        Whether workers that are started here get a dashboard (a web page of Dask's, on 127.0.0.1).
     """
     import dask.config
     from distributed import Client, LocalCluster
@@ -59,7 +55,7 @@ def connected(
                 processes=True,
                 memory_limit="auto" if memory is None else parse_bytes(memory),
                 host="127.0.0.1",
-                dashboard_address="127.0.0.1:0" if dashboard else None,
+                dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,  # what matters of a worker's end is said by the coordinator
             ) as cluster,
             Client(cluster) as client,
