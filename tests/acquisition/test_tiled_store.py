@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import _thread
 import errno
 import os
 import shutil
+import signal
 import threading
 import time
 import tracemalloc
@@ -285,10 +285,10 @@ def test_an_interrupt_leaves_what_was_there(tmp_path: Path, doing: str, existing
 
 def test_an_interrupt_waits_for_what_zarr_is_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a thread of Zarr would make the folder anew while it is removed."""
-    set_item, finished = zarr.Array.__setitem__, threading.Event()
+    set_item, finished, main_thread = zarr.Array.__setitem__, threading.Event(), threading.get_ident()
 
     def slow(array: Any, place: Any, values: Any) -> None:
-        _thread.interrupt_main()
+        signal.pthread_kill(main_thread, signal.SIGINT)  # which wakes it, as Ctrl-C does
         time.sleep(0.3)
         set_item(array, place, values)
         finished.set()
