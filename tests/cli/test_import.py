@@ -12,9 +12,11 @@ import h5py
 import numpy as np
 import pytest
 import tifffile
+import zarr
 
 from fouriscope.acquisition import CorrectedFrames, write_ptylab
 from fouriscope.acquisition.acquisition import Acquisition
+from fouriscope.cli.rewriting import STORAGE
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_acquisition
 from tests.acquisition.test_readers import (
@@ -180,6 +182,90 @@ def test_the_stack_of_a_file_with_several(fouriscope: Command, tmp_path: Path) -
         "axes": "nxy",
         "offset": 0,
     }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# --to-zarr
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_rewritten_frames_are_described_as_the_originals_are(fouriscope: Command, tmp_path: Path, name: str) -> None:
+    (tmp_path / "data").mkdir()
+    data, plain, out = FORMATS[name](tmp_path / "data"), tmp_path / "plain.toml", tmp_path / "a.toml"
+    assert fouriscope("import", data, "-o", plain).code == 0
+    ended = fouriscope("import", data, "-o", out, "--to-zarr", "--memory", "1MB")
+    assert ended.code == 0, ended.err + ended.out
+    assert f"rewritten                {tmp_path / 'a_frames.zarr'}, verified, sha256:" in ended.out
+    before, after = (tomllib.loads(path.read_text(encoding="utf-8")) for path in (plain, out))
+    kept = {key: value for key, value in before.pop("frames").items() if key not in STORAGE}
+    assert after.pop("frames") == kept | {"path": "a_frames.zarr"}
+    for sections in (before, after):  # the LEDs are called after the TOML
+        sections["illumination"].pop("path", None)
+    assert after == before
+    originals, copies = (build_acquisition(load_config(path), tmp_path).frames for path in (plain, out))
+    for index in range(18):
+        np.testing.assert_array_equal(copies.frame(index), originals.frame(index))
+
+
+def test_rewritten_frames_reconstruct_like_the_originals(fouriscope: Command, tmp_path: Path) -> None:
+    folder = sidecar(tmp_path)
+    settings = ["--set=stop.iterations=3", "--set=frames.roi=[2, 4, 16, 16]", "--set=calibration.zernike=false"]
+    settings += [f"--set=alignment.{key}=false" for key in ("circles", "focus", "array")]
+    fields = []
+    for out, rewrite in ((tmp_path / "plain.toml", []), (tmp_path / "tiled.toml", ["--to-zarr"])):
+        assert fouriscope("import", folder, "-o", out, *settings, *rewrite).code == 0
+        run = tmp_path / f"run_{out.stem}"
+        assert fouriscope("reconstruct", out, "--out", run, "--quiet") == Ended(0, "", "")
+        fields.append(zarr.open_array(str(run / "result" / "object.zarr"))[...])
+    np.testing.assert_array_equal(fields[1], fields[0])
+
+
+def test_rewriting_says_how_far_it_is(fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames, out = sidecar(tmp_path), tmp_path / "a.toml"
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes what it prints to for a terminal
+    ended = fouriscope("import", frames, "-o", out, "--to-zarr")
+    for words in ("writing", "verifying", "18/18"):
+        assert words in ended.out
+    assert fouriscope("import", frames, "-o", out, "--to-zarr", "--force", "--quiet") == Ended(0, "", "")
+
+
+def test_rewriting_never_overwrites_and_leaves_nothing_behind(
+    fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    data, out, store = micro_manager(tmp_path / "data"), tmp_path / "a.toml", tmp_path / "a_frames.zarr"
+    arguments = ["import", data, "-o", out, *SCOPE_SETS]
+    arguments += ["--set=illumination.height=0.07", "--set=illumination.pitch=4e-3"]
+    assert "give --to-zarr with it" in fouriscope.fails(*arguments, "--memory", "1MB")
+    assert "better 32 times as much" in fouriscope.fails(*arguments, "--to-zarr", "--memory", "4kB")
+    assert "an amount of memory is a number" in fouriscope.fails(*arguments, "--to-zarr", "--memory", "much")
+    with monkeypatch.context() as patch:
+
+        def full(path: Path, text: str) -> None:
+            if path == out:
+                raise OSError(28, "No space left on device", str(path))
+            path.write_text(text, encoding="utf-8")
+
+        patch.setattr("fouriscope.cli.importing.write_text", full)
+        assert "a.toml: No space left on device" in fouriscope.fails(*arguments, "--to-zarr")
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+    store.mkdir()
+    (store / "work").touch()
+    assert "a_frames.zarr exists; choose another name" in fouriscope.fails(*arguments, "--to-zarr")
+    assert (store / "work").exists()
+    assert fouriscope(*arguments, "--to-zarr", "--force").code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.toml", "a_frames.zarr", "a_leds.csv", "data"]
+
+
+def test_rewritten_beside_its_source_the_source_is_still_recognised(fouriscope: Command, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", ".tif", COUNTS)
+    arguments = ["import", folder, "-o", folder / "acquisition.toml", "--to-zarr"]
+    assert fouriscope(*arguments).code == 1
+    ended = fouriscope(*arguments, "--force")
+    assert ended.code == 1
+    assert "natural order: led_1.tif, led_2.tif … led_18.tif" in ended.out
+    copy = fouriscope("import", folder / "acquisition_frames.zarr", "-o", tmp_path / "b.toml")
+    assert "18 of 22 × 28, uint16" in copy.out
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from fouriscope.acquisition.readers.ptylab import write_ptylab
 from fouriscope.acquisition.stacks import Hdf5Frames, NpyFrames, ZarrFrames
 from fouriscope.acquisition.streaming import StreamedFrames, stream_below
 from fouriscope.acquisition.survey import Survey, bad_frames, survey_frames
+from fouriscope.acquisition.tiled_store import verify_tiled, write_tiled
 
 __all__ = [
     "Acquisition",
@@ -35,5 +36,7 @@ __all__ = [
     "simplest",
     "stream_below",
     "survey_frames",
+    "verify_tiled",
     "write_ptylab",
+    "write_tiled",
 ]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition.stored import READ_ERRORS, StoredFrames, first_line, reading
+from fouriscope.acquisition.tile_layout import CHECKSUM_KEY, CompleteArray
 from fouriscope.errors import InvalidInputError
 
 AXES = "nyx"
@@ -128,17 +129,24 @@ def open_npz(path: Path, dataset: str | None, axes: str | None, roi: Sequence[in
 
 
 class ZarrFrames(ArrayStack):
-    """Frames in a Zarr array, or in the array ``dataset`` of a group; one chunk a frame reads best."""
+    """Frames in a Zarr array, or in the array ``dataset`` of a group; one chunk a frame reads best.
+
+    In an array of :func:`~fouriscope.acquisition.tiled_store.write_tiled`, a chunk that is missing is an error.
+    """
 
     def __init__(
         self, path: Path, axes: str | None = None, roi: Sequence[int] | None = None, dataset: str | None = None
     ) -> None:
         import zarr
 
-        super().__init__(path, zarr.open_array(str(path), path=dataset or "", mode="r"), axes, roi, dataset or "")
+        array = zarr.open_array(str(path), path=dataset or "", mode="r")
+        if CHECKSUM_KEY in array.attrs:
+            array = CompleteArray(array, path / (dataset or ""))
+        super().__init__(path, array, axes, roi, dataset or "")
 
     def _cut(self, array: Any, frames: int | slice, rows: slice, columns: slice) -> NDArray[Any]:
-        self.path.stat()  # a chunk that is missing reads as zeros, and so would a folder that is
+        # A chunk that is missing reads as zeros, which may be meant where we are not the author; a folder never is.
+        self.path.stat()
         return super()._cut(array, frames, rows, columns)
 
 

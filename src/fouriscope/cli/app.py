@@ -195,6 +195,11 @@ def import_(
         typer.Option("--set", help="section.key=value for what the files do not say; can be repeated."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
+    to_zarr: Annotated[
+        bool,
+        typer.Option("--to-zarr", help="Rewrite the frames as Zarr beside OUT, from which tiles are read quickly."),
+    ] = False,
+    memory: Annotated[str | None, typer.Option(help="For --to-zarr, such as 64MB or 2GB; 256MB otherwise.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Recognise an acquisition, say what was found and what is missing, and write its acquisition.toml.
@@ -203,7 +208,9 @@ def import_(
     """
     from fouriscope.cli.importing import run_import
 
-    raise typer.Exit(run_import(path, out, sets=set_ or [], force=force, console=_console(quiet)))
+    raise typer.Exit(
+        run_import(path, out, sets=set_ or [], force=force, to_zarr=to_zarr, memory=memory, console=_console(quiet))
+    )
 
 
 @app.command()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tomllib
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from fouriscope.acquisition.description import Description, Missing
 from fouriscope.acquisition.readers import describe
 from fouriscope.acquisition.suggestions import Suggestion, suggest
 from fouriscope.acquisition.survey import Survey
+from fouriscope.cli.rewriting import rewrite_frames
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.assemble import build_illumination, build_optics
 from fouriscope.run.config import parse_config
@@ -44,10 +47,24 @@ LARGE_FRAME = 512
 FIRST_REGION = 256
 
 
-def run_import(path: Path, out: Path, *, sets: Sequence[str], force: bool, console: Console) -> int:
-    """Describe ``path``, print what was found and what is missing, and write ``out``; 1 if keys are missing."""
-    leds_path = out.with_name(f"{out.stem}_leds.csv")
-    for file in (out, leds_path):
+def run_import(
+    path: Path,
+    out: Path,
+    *,
+    sets: Sequence[str],
+    force: bool,
+    console: Console,
+    to_zarr: bool = False,
+    memory: str | None = None,
+) -> int:
+    """Describe ``path``, print what was found and what is missing, and write ``out``; 1 if keys are missing.
+
+    With ``to_zarr`` the frames are rewritten for tiles, within ``memory``, and ``out`` names the copy.
+    """
+    if memory is not None and not to_zarr:
+        raise InvalidInputError("--memory is for rewriting the frames: give --to-zarr with it, or leave it out")
+    leds_path, store = out.with_name(f"{out.stem}_leds.csv"), out.with_name(f"{out.stem}_frames.zarr")
+    for file in (out, leds_path, *([store] if to_zarr else [])):
         if file.exists() and not force:
             raise InvalidInputError(f"{file} exists; choose another name with --out, or replace it with --force")
     if not out.parent.is_dir():
@@ -62,23 +79,26 @@ def run_import(path: Path, out: Path, *, sets: Sequence[str], force: bool, conso
     frames = description.frames.open()
     survey = survey_frames(frames, dtype=getattr(getattr(frames, "frames", frames), "dtype", None))
     config = _checked(document, missing, where=str(path))
-    found: list[Suggestion] = []
-    try:
+    with ExitStack() as undo:  # nothing is left behind by an import that failed
         if new_leds and description.leds is not None:
+            undo.callback(leds_path.unlink, missing_ok=True)
             write_text(leds_path, description.leds.text())
         found = _suggestions(config, frames, survey, out.parent, description.dark)
-    except BaseException:
-        if new_leds:
-            leds_path.unlink(missing_ok=True)  # nothing is left behind by an import that failed
-        raise
-    # What was set by hand stands, and a dark frame contains the offset.
-    taken = {*document["frames"], *(["offset"] if description.dark else [])}
-    found = [suggestion for suggestion in found if suggestion.key not in taken]
-    document["frames"] |= {suggestion.key: suggestion.value for suggestion in found}
-    described = {section: keys for section, keys in document.items() if section not in RECONSTRUCTION}
-    text = toml_text(described, missing, found, source=path)
-    write_text(out, f"{text}\n{reconstruction_text(document, frames.shape[1:])}")
+        # What was set by hand stands, and a dark frame contains the offset.
+        taken = {*document["frames"], *(["offset"] if description.dark else [])}
+        found = [suggestion for suggestion in found if suggestion.key not in taken]
+        document["frames"] |= {suggestion.key: suggestion.value for suggestion in found}
+        if to_zarr:
+            if not store.exists():
+                undo.callback(shutil.rmtree, store, ignore_errors=True)
+            document["frames"], rewritten = rewrite_frames(document["frames"], store, memory, force, console)
+        described = {section: keys for section, keys in document.items() if section not in RECONSTRUCTION}
+        text = toml_text(described, missing, found, source=path)
+        write_text(out, f"{text}\n{reconstruction_text(document, frames.shape[1:])}")
+        undo.pop_all()
     show(description, document, frames, survey, found, console)
+    if to_zarr:
+        console.print(f"{'rewritten':<25}{escape(f'{store}, verified, {rewritten}')}")
     for lack in missing:
         console.print(f"[bold]missing[/]                  {escape(f'--set {lack.key}={lack.example}  {lack.meaning}')}")
     if missing:

@@ -114,7 +114,8 @@ def with_frames_memory(config: RunConfig, base: Path, attempt: int, memory: int 
     stored = open_stored(config.frames, base)
     dtype = np.dtype(getattr(stored, "dtype", np.float64))
     frame = math.prod(stored.shape[1:]) * dtype.itemsize
-    bounds = [stored.shape[0] * frame]
+    # All of them, and two more on their way: a budget that is just filled would push out what is needed again.
+    bounds = [(stored.shape[0] + 2) * frame]
     if config.frames.memory is not None:
         bounds.append(parse_bytes(config.frames.memory))
     if memory is not None:

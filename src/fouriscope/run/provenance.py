@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, Frames
-from fouriscope.acquisition.streaming import read_through
+from fouriscope.acquisition.digest import FrameDigest, array_checksum, checksum
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Directions, Illumination, LEDArray, Pupil
+
+__all__ = ["FrameDigest", "checksum", "describe_acquisition", "file_checksums", "machine_and_versions", "provenance"]
 
 LIBRARIES = (
     "fouriscope",
@@ -30,44 +32,6 @@ LIBRARIES = (
     "zarr",
     "distributed",
 )
-
-
-def checksum(frames: Frames) -> str:
-    """SHA-256 over the frames one at a time: of each its dtype and its pixels, as they are, in little-endian order.
-
-    The same pixels of the same dtype give the same sum from memory and from any file; another dtype gives another sum.
-    """
-    digest = FrameDigest(frames.shape)
-    for image in read_through(frames):
-        digest.add(image)
-    return digest.checksum
-
-
-class FrameDigest:
-    """The :func:`checksum` of frames that somebody else reads, and of their masks where each has its own.
-
-    ``acquisition.check_frames(watch=digest.add)`` checks and sums in one pass over the file.
-    """
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self._start = repr(tuple(shape)).encode()
-        self._frames = hashlib.sha256(self._start)
-        # Masks are one array, so its dtype comes once; see _array_section, which gives the same sum for an array.
-        self._masks = hashlib.sha256(self._start + np.dtype(bool).str.encode())
-
-    def add(self, image: NDArray[Any], mask: NDArray[Any] | None = None) -> None:
-        """The next frame, and its mask."""
-        _add_array(self._frames, image)
-        if mask is not None:
-            self._masks.update(np.ascontiguousarray(mask, bool).tobytes())
-
-    @property
-    def checksum(self) -> str:
-        return f"sha256:{self._frames.hexdigest()}"
-
-    @property
-    def mask_checksum(self) -> str:
-        return f"sha256:{self._masks.hexdigest()}"
 
 
 def file_checksums(files: Mapping[str, Path]) -> dict[str, str]:
@@ -149,15 +113,7 @@ def _mask_section(mask: Frames | NDArray[Any] | None, digest: FrameDigest) -> di
 
 
 def _array_section(array: NDArray[Any]) -> dict[str, Any]:
-    digest = hashlib.sha256(repr(array.shape).encode())
-    _add_array(digest, array)
-    return {"shape": list(array.shape), "checksum": f"sha256:{digest.hexdigest()}"}
-
-
-def _add_array(digest: Any, array: NDArray[Any]) -> None:
-    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    digest.update(little.dtype.str.encode())
-    digest.update(little.tobytes())
+    return {"shape": list(array.shape), "checksum": array_checksum(array)}
 
 
 def _version(name: str) -> str:
