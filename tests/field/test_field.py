@@ -127,7 +127,7 @@ def test_a_tile_that_breaks_before_the_stitching_is_done_again(
     """After all tiles are checked, and before they are read to be put together."""
     from fouriscope.field import stitch
 
-    broken = []
+    broken: list[int] = []
     compare = stitch.Stitching._compare
 
     def spoil(self: stitch.Stitching) -> Any:

@@ -39,7 +39,10 @@ class _Lines:
 
     def __call__(self, progress: FieldProgress) -> None:
         stage, fraction = self.said
-        if progress.stage != stage or progress.fraction >= min(1.0, fraction + LINE_EVERY) > fraction:
+        if progress.stage != stage:
+            self.said = progress.stage, progress.fraction
+            self.console.print(summary(progress) if progress.stage == "tiles" else progress.stage)
+        elif progress.stage == "tiles" and progress.fraction >= min(1.0, fraction + LINE_EVERY) > fraction:
             self.said = progress.stage, progress.fraction
             self.console.print(summary(progress))
 

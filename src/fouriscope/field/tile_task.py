@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import stream_below
 from fouriscope.acquisition.byte_sizes import parse_bytes
+from fouriscope.acquisition.stored import StoredFrames
 from fouriscope.errors import FouriscopeError
 from fouriscope.field.folder import FieldFolder
 from fouriscope.field.tile_store import BrokenTileError, TileRecord, TileStore, checksum
@@ -114,8 +115,9 @@ def with_frames_memory(config: RunConfig, base: Path, attempt: int, memory: int 
     stored = open_stored(config.frames, base)
     dtype = np.dtype(getattr(stored, "dtype", np.float64))
     frame = math.prod(stored.shape[1:]) * dtype.itemsize
-    # All of them, and two more on their way: a budget that is just filled would push out what is needed again.
-    bounds = [(stored.shape[0] + 2) * frame]
+    # All of them, and more on their way: a budget that is just filled would push out what is needed again.
+    together = len(stored.together(0)) if isinstance(stored, StoredFrames) else 1
+    bounds = [(stored.shape[0] + 2 * together) * frame]
     if config.frames.memory is not None:
         bounds.append(parse_bytes(config.frames.memory))
     if memory is not None:
