@@ -15,12 +15,14 @@ from fouriscope.field.dispatch import ClusterError
 from fouriscope.parallel import available_threads
 
 CONNECT_SECONDS = 30
-# Beyond this the nanny of a worker kills it, and the tile is tried again with less memory.
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "distributed.worker.memory.target": False,  # tiles leave nothing in a worker that could be written to disk
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
-    "distributed.worker.memory.terminate": 0.95,
+    "distributed.worker.memory.terminate": 0.95,  # then the tile is tried again with less memory
+    # Without MALLOC_TRIM_THRESHOLD_, which Dask sets: it gives freed memory back at once, and a solver, which asks for
+    # it again, would spend a fifth of its time on page faults. A tile gives it back at its end.
+    "distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": 1, "MKL_NUM_THREADS": 1, "OPENBLAS_NUM_THREADS": 1},
     "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
 }
 
