@@ -145,12 +145,14 @@ def test_ctrl_c_keeps_what_is_done(configuration: Path, undisturbed: Path, tmp_p
     process = subprocess.Popen(
         [part for part in command(configuration, folder) if part != "--quiet"],
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         start_new_session=True,
     )
     wait_for_tiles(folder, 3, process)
     os.killpg(process.pid, signal.SIGINT)  # what a terminal does: workers get it too
-    said, _ = process.communicate(timeout=60)
+    said, complained = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert not complained, complained.decode()
     assert b"go on with: fouriscope field" in said
     assert FieldFolder.open(folder).run.status()["state"] == "interrupted"
     subprocess.run(command(configuration, folder), check=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,7 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, memor
                     _await_workers(client, workers, scheduler)
                 yield client
             return
+        _quiet_resource_tracker()
         with (
             LocalCluster(
                 n_workers=workers or available_threads(),
@@ -63,6 +66,22 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, memor
             Client(cluster) as client,
         ):
             yield client
+
+
+def _quiet_resource_tracker() -> None:
+    """Python's resource tracker mourns the semaphore of every worker that was killed; here that is all in the plan.
+
+    It is a process of its own, and listens to nothing but its environment when it starts.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 def _client(scheduler: str) -> Any:
