@@ -61,6 +61,7 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, memor
                 memory_limit="auto" if memory is None else parse_bytes(memory),
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
+                preload=["fouriscope.field.worker"],
                 silence_logs=logging.CRITICAL,  # what matters of a worker's end is said by the coordinator
             ) as cluster,
             Client(cluster) as client,

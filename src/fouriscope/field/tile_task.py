@@ -56,6 +56,9 @@ def reconstruct_tile(folder: str, index: int, memory: int | None = None, attempt
     """
     keep_freed_memory()
     field = FieldFolder.open(folder)
+    if field.store.is_done(index, field.request(field.plan.tiling[index])):
+        # Its worker died between the commit and the answer, so Dask asks again.
+        return Outcome(index, "done")
     attempt = field.store.begin(index)
     if attempt > attempts:
         return Outcome(
