@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import CorrectedFrames, Corrections, Frames, find_bad_pixels, survey_frames
+from fouriscope.acquisition.byte_sizes import format_bytes
 from fouriscope.acquisition.corrections import border_background
 from fouriscope.acquisition.stored import StoredFrames
 from fouriscope.alignment.trials import liveliest_corner
 from fouriscope.errors import InvalidInputError
+from fouriscope.field.costs import read_bytes
 from fouriscope.field.plan import FieldPlan
 from fouriscope.field.tiling import Tile
 from fouriscope.priors import as_prior
@@ -30,6 +33,8 @@ Tell = Callable[[str], object]
 
 # The temperature of the noise is taken for the last time after a hundred.
 STRENGTH_ITERATIONS = 120
+# Tiles that overlap, in chunks of 64 pixels, read frames some three times over; much more is worth a word.
+MUCH = 6
 # Pixels along a side of the region that is aligned: enough for circles in spectra, and one direction an LED.
 ALIGNED_REGION = 256
 
@@ -66,6 +71,7 @@ def prepare(
         if tell is not None:
             tell(line)
 
+    _say_if_read_often(config, base, plan, say)
     if config.alignment.is_wanted:
         region = _lively_region(settled, base)
         acquisition = build_acquisition(region, base)
@@ -176,6 +182,18 @@ def _whole_mask(working: NDArray[np.bool_], stored: Frames, base: Path, given: s
             )
         whole &= mask
     return whole
+
+
+def _say_if_read_often(config: RunConfig, base: Path, plan: FieldPlan, say: Tell) -> None:
+    stored = open_stored(config.frames, base)
+    itemsize = np.dtype(getattr(stored, "dtype", np.float64)).itemsize
+    read = read_bytes(plan, stored, stored.shape[0], itemsize)
+    once = stored.shape[0] * math.prod(plan.tiling.frame_shape) * itemsize
+    if read > MUCH * once:
+        say(
+            f"tiles will read {format_bytes(read)} of frames that have {format_bytes(once)}, because a tile must decode "
+            "whole frames for its window; `fouriscope import --to-zarr` lays them out for tiles"
+        )
 
 
 def _dry_run(config: RunConfig, base: Path) -> None:

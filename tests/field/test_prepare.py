@@ -1,0 +1,164 @@
+"""What must be the same for all tiles is found once, from whole frames."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import open_frames, survey_frames
+from fouriscope.acquisition.tiled_store import write_tiled
+from fouriscope.field.folder import FieldFolder
+from fouriscope.field.plan import FieldPlan
+from fouriscope.field.prepare import identity, prepare, settled_frames, settled_strengths
+from fouriscope.field.tile_store import TileRecord, TileStore, checksum
+from fouriscope.field.tile_task import last_misfit, pupil_of_teachers, thumbnail
+from fouriscope.field.tiling import Tiling
+from fouriscope.optics import Pupil
+from fouriscope.run import load_config
+from fouriscope.run.config import parse_config
+from fouriscope.solvers import History, Record
+from tests.field.problems import TILE, write_field
+from tests.run.problems import document
+
+
+@pytest.fixture
+def configuration(tmp_path: Path) -> Path:
+    return write_field(tmp_path)
+
+
+def counts(configuration: Path) -> NDArray[np.uint16]:
+    """The frames as a camera with a dead pixel and a hot one would have stored them."""
+    frames = np.load(configuration.parent / "frames.npy")
+    stored: NDArray[np.uint16] = np.clip(frames * 900 + 100, 0, 1023).astype(np.uint16)
+    stored[:, 70, 50] = 0
+    stored[0, :6, :6] = 1023
+    np.save(configuration.parent / "frames.npy", stored)
+    return stored
+
+
+def test_what_is_found_automatically_is_found_in_whole_frames(configuration: Path, tmp_path: Path) -> None:
+    stored = counts(configuration)
+    automatic = {
+        "offset": 100.0,
+        "gain": 900.0,
+        "saturation": "auto",
+        "background": "auto",
+        "bad_pixels": "auto",
+        "reject": "auto",
+    }
+    config = load_config(configuration)
+    config = config.model_copy(update={"frames": config.frames.model_copy(update=automatic)})
+    section, images = settled_frames(config, configuration.parent, tmp_path / "field")
+    survey = survey_frames(open_frames(configuration.parent / "frames.npy"))
+    assert section["saturation"] == survey.saturation == 1023
+    assert "auto" not in [value for value in section.values() if isinstance(value, str)]
+    assert len(section["background"]) == len(stored)
+    mask = images["mask.npy"]
+    assert mask.shape == stored.shape[1:]
+    assert not mask[70, 50]
+    assert mask.mean() > 0.99
+    assert section["mask"] == str((tmp_path / "field" / "mask.npy").resolve())
+
+
+def test_a_region_of_interest_is_the_field(configuration: Path) -> None:
+    config = load_config(configuration)
+    part = config.model_copy(update={"frames": config.frames.model_copy(update={"roi": (8, 10, 64, 48)})})
+    plan = FieldPlan.of(part, configuration.parent, tile=TILE)
+    assert plan.tiling.frame_shape == (64, 48)
+    last = plan.tiling[len(plan.tiling) - 1]
+    assert plan.tile_config(part, last).frames.roi == (8 + 32, 10 + 16, 32, 32)
+
+
+def test_one_strength_for_all_tiles(configuration: Path) -> None:
+    said: list[str] = []
+    config = load_config(configuration)
+    plan = FieldPlan.of(config, configuration.parent, tile=TILE)
+    sections = settled_strengths(config, configuration.parent, plan, {}, said.append)
+    assert sections["prior"]["name"] == "tv"
+    assert sections["prior"]["strength"] > 0
+    assert "where there is most to see" in said[0]
+    given = config.model_copy(update={"prior": {"name": "tv", "strength": 1e-4}})
+    assert settled_strengths(given, configuration.parent, plan, {}, said.append) == {}
+    assert len(said) == 1
+
+
+def test_the_masked_field_runs(configuration: Path, tmp_path: Path) -> None:
+    counts(configuration)
+    config = load_config(configuration)
+    frames = config.frames.model_copy(update={"offset": 100.0, "gain": 900.0, "bad_pixels": "auto"})
+    ready = prepare(
+        config.model_copy(update={"frames": frames}), configuration.parent, tmp_path / "field", tile=TILE, overlap=0.2
+    )
+    field = FieldFolder.create(tmp_path / "field", ready.document, ready.provenance, ready.plan, ready.images)
+    field.run.close()
+    from fouriscope.run.assemble import build_acquisition
+
+    holder = next(tile for tile in ready.plan.tiling if tile.top <= 70 < tile.top + TILE and tile.left + TILE > 50)
+    acquisition = build_acquisition(ready.plan.tile_config(field.config(), holder), field.path)
+    assert not np.asarray(acquisition.mask)[70 - holder.top, 50 - holder.left]
+
+
+def test_frames_are_known_by_their_checksum_or_their_files(configuration: Path, tmp_path: Path) -> None:
+    frames = open_frames(configuration.parent / "frames.npy")
+    plain = identity(frames)
+    assert plain["bytes"] == (configuration.parent / "frames.npy").stat().st_size
+    found = write_tiled(frames, tmp_path / "frames.zarr")
+    assert identity(open_frames(tmp_path / "frames.zarr")) == {"shape": list(frames.shape), "checksum": found}
+
+
+def record(index: int, pupil: NDArray[np.complex64] | None = None, **zernike: float) -> TileRecord:
+    return TileRecord(
+        index=index,
+        request="",
+        checksum=checksum(np.zeros((1, 4, 4), np.float32)),
+        misfit=1.0,
+        iterations=1,
+        seconds=1.0,
+        stop_reason="",
+        attempts=1,
+        worker="",
+        zernike={name.removeprefix("z"): value for name, value in zernike.items()},
+        pupil_checksum=None if pupil is None else checksum(pupil),
+    )
+
+
+def test_a_tile_starts_from_the_mean_pupil_of_its_teachers(tmp_path: Path) -> None:
+    tiling = Tiling((512, 512))
+    store = TileStore(tmp_path)
+    store.create(25, 1, (4, 4), (6, 6))
+    images = np.zeros((1, 4, 4), np.float32)
+    arrays = {0: np.full((6, 6), 1.0, np.complex64), 2: np.full((6, 6), 1j, np.complex64)}
+    store.commit(record(0, arrays[0], z4=0.2, z5=0.1), images, arrays[0])
+    store.commit(record(2, arrays[2], z4=0.4), images, arrays[2])
+    configured = Pupil({4: 9.0}, defocus=1e-6)
+    learnt = pupil_of_teachers(configured, tiling.teachers(tiling[1]), store)
+    assert learnt.zernike == pytest.approx({4: 0.3, 5: 0.05})
+    assert learnt.defocus == 1e-6
+    assert learnt.array is not None
+    np.testing.assert_allclose(learnt.array, 0.5 + 0.5j)
+    # Tile 11 has the teachers 10 and 12, which were given up: it starts as configured.
+    assert pupil_of_teachers(configured, tiling.teachers(tiling[11]), store) is configured
+    assert pupil_of_teachers(configured, [], store) is configured
+
+
+def test_the_misfit_is_that_of_the_last_pass() -> None:
+    history = History([Record(n, 10 * n, 0.0, float(n), 0.0, 1.0, 0.0) for n in range(1, 9)])
+    assert last_misfit(history, 30) == pytest.approx((6 + 7 + 8) / 3)
+    assert last_misfit(history, 10**6) == pytest.approx(4.5)
+
+
+def test_thumbnails_are_local_means() -> None:
+    image = np.repeat(np.repeat(np.arange(24.0 * 24).reshape(24, 24), 5, axis=0), 5, axis=1)
+    small = thumbnail(image)
+    np.testing.assert_allclose(small, np.arange(24.0 * 24).reshape(24, 24) - np.median(np.arange(24.0 * 24)))
+    assert thumbnail(np.ones((7, 90))).shape == (7, 24)
+
+
+def test_configurations_of_tiles_differ_in_seed_and_window(configuration: Path) -> None:
+    config = parse_config(document(frames={"truth": None}, solver={"seed": 3}), where="test")
+    plan = FieldPlan.of(config, configuration.parent, tile=TILE)
+    tiles = [plan.tile_config(config, tile) for tile in plan.tiling]
+    assert len({tile.solver.seed for tile in tiles}) == len({tile.frames.roi for tile in tiles}) == 12
