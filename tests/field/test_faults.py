@@ -176,6 +176,49 @@ def test_a_scheduler_that_goes_is_an_error(configuration: Path, tmp_path: Path) 
     assert len(FieldFolder.open(tmp_path / "field").done()) >= 2
 
 
+def test_what_a_kill_left_while_the_folder_was_made_is_no_hindrance(
+    configuration: Path, undisturbed: Path, client: Any, tmp_path: Path
+) -> None:
+    import shutil
+
+    folder = tmp_path / "field"
+    folder.mkdir()
+    for name in ("provenance.json", "status.json", "config.toml"):
+        shutil.copy(undisturbed / name, folder / name)
+    (folder / "tiles" / "attempts").mkdir(parents=True)
+    run(configuration, folder, client)
+    assert_same_result(folder, undisturbed)
+
+
+def test_a_full_disk_ends_the_field_and_not_one_tile_after_the_other(
+    configuration: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    from fouriscope.errors import RunFolderError
+    from fouriscope.field import tile_task
+    from fouriscope.field.coordinator import TileRun
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    folder = tmp_path / "field"
+    shutil.copytree(undisturbed, folder)
+    field = FieldFolder.open(folder)
+    field.store.discard(4)
+    monkeypatch.setattr(tile_task, "_reconstruct", full)
+    outcome = tile_task.reconstruct_tile(str(folder), 4)
+    assert outcome == (4, "stop", "No space left on device", -1)
+    with connected(workers=1) as client, pytest.raises(RunFolderError, match="make room, and give the same command"):
+        TileRun(field, client)._take_in(outcome)
+
+    def gone(*_: Any) -> None:
+        raise OSError(116, "Stale file handle")
+
+    monkeypatch.setattr(tile_task, "_reconstruct", gone)
+    assert tile_task.reconstruct_tile(str(folder), 4).state == "again"
+
+
 def test_attempts_are_counted_by_what_began(tmp_path: Path) -> None:
     store = TileStore(tmp_path)
     store.create(3, 1, (4, 4))

@@ -35,11 +35,12 @@ def shown_field(console: Console, *, quiet: bool) -> Iterator[Watch | None]:
 
 class _Lines:
     def __init__(self, console: Console) -> None:
-        self.console, self.said = console, ("", -1.0)
+        self.console, self.said, self.waiting = console, ("", -1.0), False
 
     def __call__(self, progress: FieldProgress) -> None:
         stage, fraction = self.said
-        if progress.stage != stage:
+        if progress.stage != stage or (progress.workers == 0) != self.waiting:
+            self.waiting = progress.workers == 0
             self.said = progress.stage, progress.fraction
             self.console.print(summary(progress) if progress.stage == "tiles" else progress.stage)
         elif progress.stage == "tiles" and progress.fraction >= min(1.0, fraction + LINE_EVERY) > fraction:
@@ -56,7 +57,9 @@ def summary(progress: FieldProgress) -> str:
         parts.append(f"{len(progress.failed)} failed")
     if progress.retries:
         parts.append(f"{progress.retries} tried again")
-    if math.isfinite(progress.seconds_left):
+    if not progress.workers:
+        parts.append("waiting for workers")
+    elif math.isfinite(progress.seconds_left):
         parts.append(f"{duration(progress.seconds_left)} left")
     return ", ".join(parts)
 

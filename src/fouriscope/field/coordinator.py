@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fouriscope.errors import RunFolderError
 from fouriscope.field.dispatch import Dispatcher, run_all
 from fouriscope.field.folder import FieldFolder
 from fouriscope.field.thumbnail import Thumbnail
@@ -21,7 +22,10 @@ NOTED_SECONDS = 2.0
 
 @dataclass
 class FieldProgress:
-    """What there is to see of a field: tiles that are done, those that failed and why, the time left, a picture."""
+    """What there is to see of a field: tiles that are done, those that failed and why, the time left, a picture.
+
+    ``retries`` are attempts beyond the first; ``workers`` the threads that there are to work on tiles.
+    """
 
     total: int
     thumbnail: Thumbnail
@@ -31,6 +35,7 @@ class FieldProgress:
     retries: int = 0
     seconds_left: float = math.nan
     fraction: float = 0.0
+    workers: int = 0
 
 
 Watch = Callable[[FieldProgress], object]
@@ -55,7 +60,7 @@ class TileRun:
         self.field, self.client = field, client
         self.memory, self.attempts, self.watch = memory, attempts, watch
         self.progress = FieldProgress(len(field.plan.tiling), Thumbnail(field.plan))
-        self._dispatcher = Dispatcher(client)
+        self._dispatcher = Dispatcher(client, idle=self._show)
         self._settled: set[int] = set()
         self._handed_out: set[int] = set()
         self._students: dict[int, list[Tile]] = {}
@@ -69,7 +74,7 @@ class TileRun:
 
         What failed, and why, is in ``progress.failed``.
         """
-        self.progress.stage, self.progress.failed = "tiles", {}
+        self.progress.stage, self.progress.failed, self.progress.retries = "tiles", {}, 0
         self.field.store.forget_attempts()
         self._settled = self._whole_tiles()
         for index in sorted(self._settled):
@@ -120,6 +125,10 @@ class TileRun:
         return all(teacher.index in self._settled for teacher in self.field.plan.tiling.teachers(tile))
 
     def _take_in(self, outcome: Outcome) -> None:
+        if outcome.state == "stop":
+            raise RunFolderError(
+                f"{self.field.path}: cannot be written ({outcome.reason}); make room, and give the same command again"
+            )
         self._handed_out.discard(outcome.tile)
         if outcome.state == "done":
             self._settled.add(outcome.tile)
@@ -141,6 +150,7 @@ class TileRun:
 
     def _show(self, *, force: bool = False) -> None:
         progress = self.progress
+        progress.workers = self._dispatcher.threads if self.client.status == "running" else 0
         progress.fraction = (progress.done + len(progress.failed)) / progress.total
         if force or time.monotonic() - self._noted >= NOTED_SECONDS:
             self._noted = time.monotonic()

@@ -36,10 +36,11 @@ class Dispatcher:
 
     A worker that dies is Dask's business: it gives the task to another. When it has done that too often it stops with
     KilledWorker, though the task may be innocent (it only waited on workers that died); then it is handed in anew.
+    ``idle`` is called now and then while nothing ends.
     """
 
-    def __init__(self, client: Any) -> None:
-        self.client = client
+    def __init__(self, client: Any, idle: Callable[[], object] | None = None) -> None:
+        self.client, self._idle = client, idle
         self._waiting: deque[tuple[Hashable, Callable[..., Any], tuple[Any, ...]]] = deque()
         self._running: dict[Any, tuple[Hashable, Callable[..., Any], tuple[Any, ...]]] = {}
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -58,6 +59,8 @@ class Dispatcher:
             try:
                 future = self._ended.get(timeout=PATIENCE_SECONDS)
             except queue.Empty:
+                if self._idle is not None:
+                    self._idle()
                 continue
             done = self._take_in(future)
             if done is not None:

@@ -191,7 +191,7 @@ def _say_if_read_often(config: RunConfig, base: Path, plan: FieldPlan, say: Tell
     once = stored.shape[0] * math.prod(plan.tiling.frame_shape) * itemsize
     if read > MUCH * once:
         say(
-            f"tiles will read {format_bytes(read)} of frames that have {format_bytes(once)}, because a tile must decode "
+            f"tiles will read {format_bytes(read)} of frames that have {format_bytes(once)}, because each must decode "
             "whole frames for its window; `fouriscope import --to-zarr` lays them out for tiles"
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import time
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from fouriscope.field.quality import write_quality
 from fouriscope.field.stitch import Stitching
 from fouriscope.field.tile_store import BrokenTileError
 from fouriscope.field.tile_task import ATTEMPTS
+from fouriscope.run.folder import RunFolder
 from fouriscope.run.sections import RunConfig
 
 TILE = 128
@@ -102,11 +104,24 @@ def reconstruct_field(
 
 
 def _begun(config: RunConfig, base: Path, folder: Path, tile: int, overlap: float, tell: Tell | None) -> FieldFolder:
-    from fouriscope.run.folder import RunFolder
-
+    _clear_unbegun(folder)
     RunFolder(folder).check_free()
     ready = prepare(config, base, folder, tile=tile, overlap=overlap, tell=tell)
     return FieldFolder.create(folder, ready.document, ready.provenance, ready.plan, ready.images)
+
+
+def _clear_unbegun(folder: Path) -> None:
+    """Remove what is left of a field that was killed while its folder was made: nothing had been done in it."""
+    origin = folder / "provenance.json"
+    try:
+        is_ours = json.loads(origin.read_text(encoding="utf-8")).get("kind") == "field"
+    except (OSError, ValueError, AttributeError):
+        return
+    if is_ours:
+        run = RunFolder(folder)
+        run.lock()  # raises if somebody is making it just now
+        shutil.rmtree(folder)
+        run.close()
 
 
 def _continued(config: RunConfig, base: Path, folder: Path, tile: int | None, overlap: float | None) -> FieldFolder:

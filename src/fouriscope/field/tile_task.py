@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import socket
@@ -33,16 +34,18 @@ ATTEMPTS = 5
 # From one attempt to the next, the part of the frames' memory that is left.
 SMALLER_CACHE = 4
 THUMBNAIL = 24
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class Outcome(NamedTuple):
     """What a task tells the coordinator: little, because it travels through the scheduler.
 
-    ``state`` "again" asks for another attempt; "blocked" says that the neighbour ``broken`` must be done again first.
+    ``state`` "again" asks for another attempt; "blocked" says that the neighbour ``broken`` must be done again first;
+    "stop" that no tile can be written any more.
     """
 
     tile: int
-    state: Literal["done", "failed", "again", "blocked"]
+    state: Literal["done", "failed", "again", "blocked", "stop"]
     reason: str = ""
     broken: int = -1
 
@@ -73,6 +76,9 @@ def reconstruct_tile(folder: str, index: int, memory: int | None = None, attempt
         return Outcome(index, "blocked", str(error), error.index)
     except FouriscopeError as error:
         return Outcome(index, "failed", str(error))
+    except OSError as error:  # a full disk stays full; a file server may be back in a moment
+        state: Literal["stop", "again", "failed"] = "again" if attempt < attempts else "failed"
+        return Outcome(index, "stop" if error.errno in DISK_FULL else state, f"{error.strerror or error}")
     finally:
         return_free_memory()  # a worker lives for many tiles
     return Outcome(index, "done")
