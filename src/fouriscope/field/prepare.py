@@ -14,6 +14,7 @@ from fouriscope.acquisition import CorrectedFrames, Corrections, Frames, find_ba
 from fouriscope.acquisition.byte_sizes import format_bytes
 from fouriscope.acquisition.corrections import border_background
 from fouriscope.acquisition.stored import StoredFrames
+from fouriscope.acquisition.tile_layout import CompleteArray
 from fouriscope.alignment.trials import liveliest_corner
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.costs import read_bytes
@@ -225,9 +226,9 @@ def identity(stored: Frames) -> dict[str, Any]:
     the time of its last change."""
     path = getattr(stored, "path", None)
     found: dict[str, Any] = {"shape": list(stored.shape)}
-    known = getattr(getattr(stored, "array", None), "attrs", {}).get("fouriscope_checksum")
-    if known is not None:
-        return found | {"checksum": str(known)}
+    array = getattr(stored, "array", None)
+    if isinstance(array, CompleteArray):
+        return found | {"checksum": array.checksum}
     if isinstance(path, Path):
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
         states = [file.stat() for file in files]
