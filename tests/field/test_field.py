@@ -200,12 +200,21 @@ def test_a_tile_reads_its_window_of_every_frame_once(
     monkeypatch.setattr(NpyFrames, "_read", spy)
     field = FieldFolder.open(undisturbed)
     before = field.store.images(6)
+    field.store.discard(6)
     assert reconstruct_tile(str(undisturbed), 6).state == "done"
     tile = field.plan.tiling[6]
     window = (slice(tile.top, tile.top + tile.height), slice(tile.left, tile.left + tile.width))
     assert all((rows, columns) == window for _, rows, columns in read)
     assert sorted(index for index, _, _ in read) == list(range(49))
     np.testing.assert_array_equal(field.store.images(6), before)
+
+
+def test_a_tile_that_is_done_is_not_done_again(undisturbed: Path) -> None:
+    """Dask repeats a task whose worker died before it could answer."""
+    record = undisturbed / "tiles" / "00001.json"
+    before = record.stat().st_mtime_ns
+    assert reconstruct_tile(str(undisturbed), 1).state == "done"
+    assert record.stat().st_mtime_ns == before
 
 
 def test_directions_are_those_at_the_centre_of_the_tile(configuration: Path) -> None:

@@ -229,3 +229,17 @@ def test_never_adds_range_variation_or_mean(shape: tuple[int, int], sigma: float
 def test_impossible_parameters(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match=f"expected .*{next(iter(wrong))}"):
         TV(**wrong)
+
+
+def test_a_sequence_gets_there_with_few_iterations_a_call() -> None:
+    """A weight that nearly flattens the image takes far more than a hundred iterations, in one call or over several."""
+    rng = np.random.default_rng(0)
+    image = (rng.normal(0.0, 0.01, (96, 96)) + np.linspace(0, 0.5, 96)).astype(np.float32)
+    sigma = 2.0
+    exact, sequence = TV(accuracy=1e-3, max_iterations=20000), TV()
+    wanted = exact.denoise(image, sigma)
+    assert exact.last_iterations > 200
+    found = [sequence.denoise_next(image, sigma) for _ in range(10)]
+    assert sequence.last_iterations <= 100
+    spread = float(np.std(image))
+    assert np.sqrt(np.mean((found[-1] - wanted) ** 2)) < 0.02 * spread

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,14 @@ from fouriscope.field.dispatch import ClusterError
 from fouriscope.parallel import available_threads
 
 CONNECT_SECONDS = 30
-# Beyond this the nanny of a worker kills it, and the tile is tried again with less memory.
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "distributed.worker.memory.target": False,  # tiles leave nothing in a worker that could be written to disk
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
-    "distributed.worker.memory.terminate": 0.95,
+    "distributed.worker.memory.terminate": 0.95,  # then the tile is tried again with less memory
+    # Without MALLOC_TRIM_THRESHOLD_, which Dask sets: it gives freed memory back at once, and a solver, which asks for
+    # it again, would spend a fifth of its time on page faults. A tile gives it back at its end.
+    "distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": 1, "MKL_NUM_THREADS": 1, "OPENBLAS_NUM_THREADS": 1},
     "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
 }
 
@@ -48,6 +52,7 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, memor
                     _await_workers(client, workers, scheduler)
                 yield client
             return
+        _quiet_resource_tracker()
         with (
             LocalCluster(
                 n_workers=workers or available_threads(),
@@ -56,11 +61,28 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, memor
                 memory_limit="auto" if memory is None else parse_bytes(memory),
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
+                preload=["fouriscope.field.worker"],
                 silence_logs=logging.CRITICAL,  # what matters of a worker's end is said by the coordinator
             ) as cluster,
             Client(cluster) as client,
         ):
             yield client
+
+
+def _quiet_resource_tracker() -> None:
+    """Python's resource tracker mourns the semaphore of every worker that was killed; here that is all in the plan.
+
+    It is a process of its own, and listens to nothing but its environment when it starts.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 def _client(scheduler: str) -> Any:

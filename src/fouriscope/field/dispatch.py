@@ -53,11 +53,11 @@ class Dispatcher:
     def __iter__(self) -> Iterator[Done]:
         """Every task as it ends, until none is left; tasks can be added meanwhile."""
         while self._waiting or self._running:
+            self._check_connection()
             self._hand_out()
             try:
                 future = self._ended.get(timeout=PATIENCE_SECONDS)
             except queue.Empty:
-                self._check_connection()
                 continue
             done = self._take_in(future)
             if done is not None:
@@ -96,7 +96,6 @@ class Dispatcher:
         if future.status == "finished":
             return Done(name, future.result(), None)
         if future.status != "error":  # cancelled or lost: the scheduler went, or came anew
-            self._check_connection()
             self._waiting.append(task)
             return None
         error = future.exception()

@@ -15,6 +15,8 @@ from fouriscope.acquisition.stored import StoredFrames
 from fouriscope.alignment.trials import liveliest_corner
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.plan import FieldPlan
+from fouriscope.field.tiling import Tile
+from fouriscope.priors import as_prior
 from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import build_acquisition, build_illumination, build_optics, build_solver, build_stop
 from fouriscope.run.config import parse_config
@@ -22,9 +24,12 @@ from fouriscope.run.execute import close_stream, from_nothing, input_files, reso
 from fouriscope.run.measured import corrections_of, load_image, open_stored, rejected_frames
 from fouriscope.run.provenance import file_checksums, machine_and_versions
 from fouriscope.run.sections import RunConfig
+from fouriscope.solvers import Descent, Iterations
 
 Tell = Callable[[str], object]
 
+# The temperature of the noise is taken for the last time after a hundred.
+STRENGTH_ITERATIONS = 120
 # Pixels along a side of the region that is aligned: enough for circles in spectra, and one direction an LED.
 ALIGNED_REGION = 256
 
@@ -50,22 +55,28 @@ def prepare(
     request = resolved(config, base)
     frames, images = settled_frames(config, base, folder)
     settled = parse_config(request | {"frames": frames}, where="after a look at the frames")
-    if images:  # a mask that is not written yet; a dry run and an alignment do well without
-        settled = settled.model_copy(update={"frames": settled.frames.model_copy(update={"mask": None})})
+    if images:
+        settled = _unmasked(settled)
     _dry_run(plan.tile_config(settled, plan.tiling[len(plan.tiling) // 2]), base)
     document: dict[str, Any] = request | {"frames": frames}
     notes: list[str] = []
+
+    def say(line: str) -> None:
+        notes.append(line)
+        if tell is not None:
+            tell(line)
+
     if config.alignment.is_wanted:
         region = _lively_region(settled, base)
         acquisition = build_acquisition(region, base)
-        alignment = aligned(acquisition, config.alignment, tell)
+        alignment = aligned(acquisition, config.alignment, say)
         document = with_alignment(document, alignment)
-        notes = list(alignment.notes)
         close_stream(acquisition)
+    document |= settled_strengths(parse_config(document, where="after the alignment"), base, plan, images, say)
     provenance = machine_and_versions() | {
         "kind": "field",
         "request": request,
-        "alignment": {"notes": notes},
+        "found": notes,
         "input": {
             "frames": identity(open_stored(config.frames, base)),
             "files": file_checksums(input_files(config, base)),
@@ -107,6 +118,47 @@ def settled_frames(config: RunConfig, base: Path, folder: Path) -> tuple[dict[st
     document.pop("bad_pixels")
     document["mask"] = str((folder / "mask.npy").resolve())
     return document, {"mask.npy": _whole_mask(find_bad_pixels(counts), stored, base, section.mask)}
+
+
+def settled_strengths(
+    config: RunConfig, base: Path, plan: FieldPlan, images: dict[str, NDArray[Any]], say: Tell
+) -> dict[str, Any]:
+    """The sections [prior] and [prior_absorption] with numbers where the strength is "auto".
+
+    They are those that the liveliest tile ends with. A prior that each tile chose for itself would be stronger, the
+    less a tile has to show, and the texture of a field would change from tile to tile.
+    """
+    named = {"prior": config.prior, "prior_absorption": config.prior_absorption}
+    wanted = [spec for spec in named.values() if spec is not None and as_prior(spec).strength == "auto"]
+    if config.solver.method == "epry" or not wanted or config.prior.get("name") == "none":
+        return {}
+    plain = _unmasked(config) if images else config
+    tile = _liveliest_tile(plain, base, plan)
+    acquisition = build_acquisition(plan.tile_config(plain, tile), base)
+    solver = build_solver(acquisition, plan.tile_config(plain, tile))
+    assert isinstance(solver, Descent)
+    solver.solve(build_stop(config.stop) | Iterations(STRENGTH_ITERATIONS))
+    close_stream(acquisition)
+    found = solver.denoise.strengths
+    sections: dict[str, Any] = {}
+    for name, number in zip(("prior", "prior_absorption"), found, strict=False):
+        spec = as_prior(named[name] or config.prior).spec()
+        sections[name] = spec | ({"strength": number} if spec["strength"] == "auto" else {})
+    chosen = ", ".join(f"{name} {spec['strength']:.4g}" for name, spec in sections.items())
+    say(f"strength of the prior for all tiles: {chosen}, as in tile {tile.index}, where there is most to see")
+    return sections
+
+
+def _liveliest_tile(config: RunConfig, base: Path, plan: FieldPlan) -> Tile:
+    whole = build_acquisition(config, base)
+    top, left = liveliest_corner(whole, *plan.tiling.tile_shape)
+    close_stream(whole)
+    return min(plan.tiling, key=lambda tile: (tile.top - top) ** 2 + (tile.left - left) ** 2)
+
+
+def _unmasked(config: RunConfig) -> RunConfig:
+    """Without a mask that is found but not written yet; what is asked here does well without."""
+    return config.model_copy(update={"frames": config.frames.model_copy(update={"mask": None})})
 
 
 def _whole_mask(working: NDArray[np.bool_], stored: Frames, base: Path, given: str | None) -> NDArray[np.bool_]:

@@ -25,7 +25,7 @@ from fouriscope.optics import Pupil
 from fouriscope.parallel import threads
 from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_solver, build_stop
 from fouriscope.run.measured import open_stored
-from fouriscope.run.memory import return_free_memory
+from fouriscope.run.memory import keep_freed_memory, return_free_memory
 from fouriscope.run.sections import RunConfig
 from fouriscope.solvers import EPRY, History
 
@@ -54,7 +54,11 @@ def reconstruct_tile(folder: str, index: int, memory: int | None = None, attempt
     fewer frames in memory. ``memory`` bounds that from the start. After ``attempts`` the tile is given up. What is
     wrong with the data will be wrong again, so that ends the tile at once.
     """
+    keep_freed_memory()
     field = FieldFolder.open(folder)
+    if field.store.is_done(index, field.request(field.plan.tiling[index])):
+        # Its worker died between the commit and the answer, so Dask asks again.
+        return Outcome(index, "done")
     attempt = field.store.begin(index)
     if attempt > attempts:
         return Outcome(

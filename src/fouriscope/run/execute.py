@@ -131,6 +131,11 @@ def resume_run(
     ``memory`` for frames stands in for that of the configuration, this time.
     """
     run = RunFolder.open(folder)
+    if run.provenance().get("kind") == "field":
+        raise RunFolderError(
+            f"{run.path} is a whole field, which goes on with the command that began it: fouriscope field CONFIG "
+            f"--out {run.path}"
+        )
     thread_count()
     run.lock()
     try:

@@ -1,0 +1,219 @@
+"""Workers and coordinators that are really killed: the result is that of an undisturbed field, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fouriscope.field import FieldFolder, FieldProgress, connected
+from fouriscope.field.dispatch import ClusterError
+from fouriscope.field.tile_store import TileStore
+from fouriscope.field.tile_task import with_frames_memory
+from fouriscope.run import load_config
+from tests.field.problems import assert_same_result, run, stitched, write_field
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with connected(workers=2) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_field(tmp_path_factory.mktemp("acquisition"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(configuration: Path, client: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed") / "field"
+    assert not run(configuration, folder, client).failed
+    return folder
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_workers_can_be_killed_at_any_time(
+    configuration: Path, undisturbed: Path, client: Any, tmp_path: Path, seed: int
+) -> None:
+    rng = random.Random(seed)
+    killed: list[int] = []
+    over = threading.Event()
+
+    def kill_now_and_then() -> None:
+        while not over.wait(rng.uniform(0.2, 1.5)) and len(killed) < 3:
+            workers = list(client.run(os.getpid).values())
+            if workers:
+                killed.append(rng.choice(workers))
+                os.kill(killed[-1], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_now_and_then)
+    killer.start()
+    try:
+        assert not run(configuration, tmp_path / "field", client, attempts=20).failed
+    finally:
+        over.set()
+        killer.join()
+    assert killed
+    assert_same_result(tmp_path / "field", undisturbed)
+
+
+class _Poison:
+    """A Dask worker plugin: tile 4 kills every worker that begins it."""
+
+    name = "poison"
+
+    def setup(self, worker: Any) -> None:
+        from fouriscope.field import tile_task
+
+        plain = tile_task._reconstruct
+
+        def deadly(field: FieldFolder, index: int, attempt: int, memory: int | None) -> None:
+            if index == 4:
+                os.kill(os.getpid(), signal.SIGKILL)
+            plain(field, index, attempt, memory)
+
+        tile_task._reconstruct = deadly
+
+
+def test_a_tile_that_kills_its_workers_is_given_up_and_the_rest_goes_on(
+    configuration: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    import distributed
+
+    class Poison(_Poison, distributed.WorkerPlugin):  # type: ignore[misc]
+        pass
+
+    with connected(workers=2) as poisoned:
+        poisoned.register_plugin(Poison())
+        result = run(configuration, tmp_path / "field", poisoned, attempts=2)
+    assert list(result.failed) == [4]
+    assert "died 2 times" in result.failed[4]
+    alone, whole = FieldFolder.open(tmp_path / "field"), FieldFolder.open(undisturbed)
+    assert alone.done() == set(range(12)) - {4}
+    # Tile 11 learns from nobody that knew tile 4, so it is what it would have been.
+    np.testing.assert_array_equal(alone.store.images(11), whole.store.images(11))
+    with connected(workers=2) as healthy:  # the same command tries it again
+        assert not run(configuration, tmp_path / "field", healthy).failed
+    assert_same_result(tmp_path / "field", undisturbed)
+
+
+def command(configuration: Path, out: Path) -> list[str]:
+    script = "from fouriscope.cli.app import main; main()"
+    options = ["--out", str(out), "--tile", "32", "--workers", "2", "--quiet"]
+    return [sys.executable, "-c", script, "field", str(configuration), *options]
+
+
+def wait_for_tiles(folder: Path, count: int, process: subprocess.Popen[bytes]) -> None:
+    while len(list((folder / "tiles").glob("*.json"))) < count:
+        assert process.poll() is None, "the command ended before it had so many tiles"
+        time.sleep(0.01)
+
+
+def test_the_coordinator_can_be_killed(configuration: Path, undisturbed: Path, tmp_path: Path) -> None:
+    """Twice: in the middle of the tiles, and again after the same command has gone on."""
+    folder = tmp_path / "field"
+    kept: dict[str, int] = {}
+    for count in (3, 8):
+        process = subprocess.Popen(command(configuration, folder))
+        wait_for_tiles(folder, count, process)
+        process.kill()
+        process.wait()
+        records = {path.name: path.stat().st_mtime_ns for path in (folder / "tiles").glob("*.json")}
+        assert kept.items() <= records.items(), "a tile that was committed was done again"
+        kept = records
+    subprocess.run(command(configuration, folder), check=True)
+    after = {path.name: path.stat().st_mtime_ns for path in (folder / "tiles").glob("*.json")}
+    assert kept.items() <= after.items()
+    assert_same_result(folder, undisturbed)
+
+
+def test_ctrl_c_keeps_what_is_done(configuration: Path, undisturbed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "field"
+    process = subprocess.Popen(
+        [part for part in command(configuration, folder) if part != "--quiet"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    wait_for_tiles(folder, 3, process)
+    os.killpg(process.pid, signal.SIGINT)  # what a terminal does: workers get it too
+    said, complained = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not complained, complained.decode()
+    assert b"go on with: fouriscope field" in said
+    assert FieldFolder.open(folder).run.status()["state"] == "interrupted"
+    subprocess.run(command(configuration, folder), check=True)
+    assert_same_result(folder, undisturbed)
+
+
+def test_a_scheduler_that_goes_is_an_error(configuration: Path, tmp_path: Path) -> None:
+    from distributed import Client, LocalCluster
+
+    with LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
+        client = Client(cluster.scheduler_address)
+        gone = threading.Event()
+
+        def close_after_two(progress: FieldProgress) -> None:
+            if progress.done >= 2 and not gone.is_set():
+                gone.set()
+                client.close()
+
+        with pytest.raises(ClusterError, match="scheduler is gone"):
+            run(configuration, tmp_path / "field", client, watch=close_after_two)
+    assert len(FieldFolder.open(tmp_path / "field").done()) >= 2
+
+
+def test_attempts_are_counted_by_what_began(tmp_path: Path) -> None:
+    store = TileStore(tmp_path)
+    store.create(3, 1, (4, 4))
+    assert [store.begin(1), store.begin(1), store.begin(2)] == [1, 2, 1]
+    store.forget_attempts()
+    assert store.begin(1) == 1
+
+
+def test_each_attempt_keeps_fewer_frames(configuration: Path) -> None:
+    config = load_config(configuration)
+    frame = 88 * 64 * 4
+    budgets = [with_frames_memory(config, configuration.parent, attempt, None).frames.memory for attempt in (1, 2, 9)]
+    assert budgets == [51 * frame, 51 * frame // 4, 2 * frame]
+    bounded = with_frames_memory(config, configuration.parent, 1, 10 * frame)
+    assert bounded.frames.memory == 10 * frame
+
+
+def test_a_result_is_replaced_only_by_a_whole_one(
+    configuration: Path, undisturbed: Path, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk while the picture is drawn: the old result stays, and the next run makes a new one."""
+    import shutil
+
+    from fouriscope.field import reconstruct
+
+    folder = tmp_path / "field"
+    shutil.copytree(undisturbed, folder)
+    FieldFolder.open(folder).store.discard(2)
+    before = stitched(folder)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reconstruct, "write_quality", full)
+        with pytest.raises(OSError, match="No space left"):
+            run(configuration, folder, client)
+    np.testing.assert_array_equal(stitched(folder), before)
+    assert FieldFolder.open(folder).run.status()["state"] == "failed"
+    run(configuration, folder, client)
+    assert_same_result(folder, undisturbed)
