@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,13 @@ from distributed.scheduler import KilledWorker
 
 from benchmarks.field_problems import fingerprint, run
 from fouriscope.errors import FouriscopeError
-from fouriscope.field import FieldProgress
+from fouriscope.field import FieldProgress, connected
 from fouriscope.field.tile_task import reconstruct_tile
 
 TILE = 32
 WORKERS = 2
 UNDISTURBED_RUNS = 3
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 20.0
 
 
 def spread(rng: random.Random, trials: int, seconds: float) -> Iterator[float]:
@@ -34,42 +34,54 @@ def spread(rng: random.Random, trials: int, seconds: float) -> Iterator[float]:
     return ((part + rng.random()) / trials * seconds for part in parts)
 
 
-def kill_workers(configuration: Path, folder: Path, client: Any, trials: int) -> tuple[int, Counter[str]]:
+def kill_workers(configuration: Path, folder: Path, trials: int) -> tuple[int, Counter[str]]:
     """How many results are those of an undisturbed run, and how many workers died in which stage.
 
     One worker a trial, either of the two. Before each trial both are there, and both have done a tile, so that the
-    times of all trials mean the same as in the undisturbed run.
+    times of all trials mean the same as in the undisturbed run. If Dask does not start a dead one anew, that is said,
+    and the next trial gets another cluster.
     """
-    expected, seconds = undisturbed(configuration, folder, client)
     rng, same, stages = random.Random(0), 0, Counter[str]()
-    for trial, delay in enumerate(spread(rng, trials, seconds)):
-        warm_up(client, folder / "undisturbed-0")
-        victim = rng.choice(sorted(client.run(os.getpid).values()))
-        now = {"stage": "before the tiles"}
-
-        def note(progress: FieldProgress, now: dict[str, str] = now) -> None:
-            now["stage"] = progress.stage
-
-        def kill(victim: int = victim, now: dict[str, str] = now) -> None:
-            os.kill(victim, signal.SIGKILL)
-            stages[now["stage"]] += 1
-
-        killer = threading.Timer(delay, kill)
-        killer.start()
-        out = folder / f"worker-{trial}"
-        try:
-            run(configuration, out, client, tile=TILE, watch=note)
-            now["stage"] = "after the result"
-        except (FouriscopeError, OSError, RuntimeError, KilledWorker) as error:  # reported, and no identical result
-            print(f"trial {trial}, worker killed after {delay:.2f} s: {type(error).__name__}: {error}", flush=True)
-            continue
-        finally:
-            killer.join()
-        found = fingerprint(out)
-        same += found == expected
-        if found != expected:
-            print(f"trial {trial}, worker killed after {delay:.2f} s: another result", flush=True)
+    with ExitStack() as opened:
+        client = opened.enter_context(connected(workers=WORKERS))
+        expected, seconds = undisturbed(configuration, folder, client)
+        for trial, delay in enumerate(spread(rng, trials, seconds)):
+            if not are_warm(client, folder / "undisturbed-0"):
+                print(f"before trial {trial}: a worker that was killed has not come back", flush=True)
+                opened.close()
+                client = opened.enter_context(connected(workers=WORKERS))
+                are_warm(client, folder / "undisturbed-0")
+            out = folder / f"worker-{trial}"
+            victim = rng.choice(sorted(client.run(os.getpid).values()))
+            stage = run_and_kill(configuration, out, client, victim, delay)
+            stages[stage] += 1
+            found = fingerprint(out) if (out / "result").exists() else ""
+            same += found == expected
+            if found != expected:
+                print(f"trial {trial}, worker killed after {delay:.2f} s ({stage}): not the same result", flush=True)
     return same, stages
+
+
+def run_and_kill(configuration: Path, out: Path, client: Any, victim: int, delay: float) -> str:
+    """Reconstruct a field while ``victim`` is killed after ``delay`` seconds; returns the stage in which that was."""
+    stage, stage_of_death = ["before the tiles"], ["after the result"]
+
+    def note(progress: FieldProgress) -> None:
+        stage[0] = progress.stage
+
+    def kill() -> None:
+        stage_of_death[0] = stage[0]
+        os.kill(victim, signal.SIGKILL)
+
+    killer = threading.Timer(delay, kill)
+    killer.start()
+    try:
+        run(configuration, out, client, tile=TILE, watch=note)
+        stage[0] = "after the result"
+    except (FouriscopeError, OSError, RuntimeError, KilledWorker) as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+    killer.join()
+    return stage_of_death[0]
 
 
 def undisturbed(configuration: Path, folder: Path, client: Any) -> tuple[str, float]:
@@ -84,16 +96,16 @@ def undisturbed(configuration: Path, folder: Path, client: Any) -> tuple[str, fl
     return prints.pop(), seconds
 
 
-def warm_up(client: Any, field: Path) -> None:
-    """Wait for the workers that were started anew, and let each load its kernels."""
+def are_warm(client: Any, field: Path) -> bool:
+    """Wait for the workers that were started anew, and let each load its kernels; False if they do not come."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
-        client.wait_for_workers(WORKERS, timeout=PATIENCE_SECONDS)
-        # Right after a death the dead one may still be listed, and does not answer.
+        # Right after a death the dead one may still be listed, and does not answer; a TimeoutError is an OSError, too.
         with suppress(OSError):
+            client.wait_for_workers(WORKERS, timeout=PATIENCE_SECONDS)
             if len(client.run(reconstruct_tile, str(field), 0)) == WORKERS:
-                return
-    raise TimeoutError(f"{WORKERS} workers did not come back within {PATIENCE_SECONDS:g} s")
+                return True
+    return False
 
 
 def kill_coordinators(configuration: Path, folder: Path, trials: int) -> tuple[int, Counter[str]]:

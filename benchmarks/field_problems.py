@@ -54,7 +54,7 @@ class Recorded:
         *,
         iterations: int,
         roi: tuple[int, int, int, int] | None = None,
-        frames: Path | None = None,
+        stored: Path | None = None,
         side: int = SIDE,
         **sections: dict[str, Any],
     ) -> Path:
@@ -63,7 +63,7 @@ class Recorded:
         The scale is told, so that the object's pixels are the truth's.
         """
         size = (side, side) if roi is None else roi[2:]
-        section = {"path": str(frames or self.frames), "offset": self.offset, "gain": self.gain}
+        section = {"path": str(stored or self.frames), "offset": self.offset, "gain": self.gain}
         document: dict[str, Any] = {
             "frames": section if roi is None else section | {"roi": list(roi)},
             "microscope": PAPER_MICROSCOPE,
@@ -78,6 +78,16 @@ class Recorded:
         path = self.folder / f"{name}.toml"
         path.write_text(tomli_w.dumps(document), encoding="utf-8")
         return path
+
+
+def leds_at_the_edge() -> list[int]:
+    """LEDs whose direct light passes the objective in one part of the field and not in another.
+
+    Within a tile where that changes their frames are half bright, and no model with one direction a tile explains them.
+    """
+    optics, directions = microscope.optics(), paper_leds(RADIUS).directions()
+    reach = np.hypot(SIDE, SIDE) / 2 * optics.pixel / PAPER_LEDS["height"]
+    return [int(led) for led in np.flatnonzero(np.abs(np.hypot(*directions.T) - optics.na) < reach)]
 
 
 def mosaic(shape: tuple[int, int]) -> NDArray[np.float32]:
