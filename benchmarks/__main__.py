@@ -13,6 +13,7 @@ BENCHMARKS = (
     "memory",
     "streaming",
     "importing",
+    "field",
     "fft_libraries",
     "tv",
     "bm3d",
