@@ -21,7 +21,8 @@ from fouriscope.priors.base import (
     scale_likelihood_strength,
 )
 
-ITERATIONS_OF_NEXT = 100
+# Of a call that starts from the dual of the image before: so many over the accuracy, 100 for the default of 0.05.
+NEXT_ITERATIONS = 5.0
 
 
 class TV(Prior):
@@ -118,7 +119,7 @@ class TV(Prior):
         self._workspace: Workspace | None = None
 
     def denoise_next(self, image: Image, sigma: float) -> Image:
-        """As :meth:`denoise`, but from the second image of a sequence on with at most 100 iterations.
+        """As :meth:`denoise`, but from the second image of a sequence on with at most 5/``accuracy`` iterations: 100.
 
         They start from the dual of the image before, so what one call leaves undone the next ones do. Few images need
         so many; those that the weight nearly flattens would take a thousand each time, for no visible gain.
@@ -127,7 +128,8 @@ class TV(Prior):
         if sigma == 0:
             return image.copy()
         is_warm = self._workspace is not None and self._workspace.fits(image)
-        return self._denoised(image, sigma, min(self.max_iterations, ITERATIONS_OF_NEXT) if is_warm else None)
+        most = min(self.max_iterations, math.ceil(NEXT_ITERATIONS / self.accuracy))
+        return self._denoised(image, sigma, most if is_warm else None)
 
     def _denoise(self, image: Image, sigma: float) -> Image:
         return self._denoised(image, sigma)
