@@ -134,13 +134,24 @@ class TileRun:
             self._settled.add(outcome.tile)
             self.progress.done += 1
             self._draw(outcome.tile)
+            self._teach(outcome.tile)
         elif outcome.state == "failed":
             self._settled.add(outcome.tile)
             self.progress.failed[outcome.tile] = outcome.reason
         if outcome.state == "blocked" and outcome.broken in self._settled:
-            self.field.store.discard(outcome.broken)
-            self._settled.discard(outcome.broken)
-            self.progress.done -= 1
+            self._take_back(outcome.broken)
+
+    def _teach(self, index: int) -> None:
+        """Tiles that had to do without the pupil of ``index``, which an earlier run had given up, are done again."""
+        for student in self._students.get(index, ()):
+            record = self.field.store.record(student.index) if student.index in self._settled else None
+            if record is not None and index not in record.teachers:
+                self._take_back(student.index)
+
+    def _take_back(self, index: int) -> None:
+        self.field.store.discard(index)
+        self._settled.discard(index)
+        self.progress.done -= 1
 
     def _draw(self, index: int) -> None:
         record = self.field.store.record(index)

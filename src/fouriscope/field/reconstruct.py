@@ -15,8 +15,9 @@ from fouriscope.field.cluster import check_workers
 from fouriscope.field.coordinator import TileRun, Watch
 from fouriscope.field.costs import frames_budget
 from fouriscope.field.folder import FieldFolder, is_field
+from fouriscope.field.identity import check_same
 from fouriscope.field.plan import FieldPlan
-from fouriscope.field.prepare import Tell, check_same, prepare
+from fouriscope.field.prepare import Tell, prepare
 from fouriscope.field.quality import write_quality
 from fouriscope.field.stitch import Stitching
 from fouriscope.field.tile_store import BrokenTileError

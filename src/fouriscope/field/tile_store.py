@@ -57,6 +57,8 @@ class TileRecord:
         How often the tile was begun, this time included.
     worker
         Host and process that did it.
+    teachers
+        The neighbours whose pupils it started from: fewer than it has, if some were given up.
     zernike
         Noll index → radians, as found.
     thumbnail
@@ -72,6 +74,7 @@ class TileRecord:
     stop_reason: str
     attempts: int
     worker: str
+    teachers: list[int] = field(default_factory=list)
     zernike: dict[str, float] = field(default_factory=dict)
     pupil_checksum: str | None = None
     thumbnail: list[list[float]] = field(default_factory=list)

@@ -22,7 +22,6 @@ from fouriscope.errors import FouriscopeError
 from fouriscope.field.folder import FieldFolder
 from fouriscope.field.tile_acquisition import tile_acquisition
 from fouriscope.field.tile_store import BrokenTileError, TileRecord, TileStore, checksum
-from fouriscope.field.tiling import Tile
 from fouriscope.optics import Pupil
 from fouriscope.parallel import threads
 from fouriscope.run.assemble import BuiltSolver, build_solver, build_stop
@@ -91,8 +90,8 @@ def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | Non
     config = plan.tile_config(field.config(), tile)
     config = with_frames_memory(config, field.path, attempt, memory)
     acquisition = tile_acquisition(config, field.path, plan.margin)
-    pupil = pupil_of_teachers(acquisition.pupil, plan.tiling.teachers(tile), field.store)
-    acquisition = replace(acquisition, pupil=pupil)
+    teachers = [record for t in plan.tiling.teachers(tile) if (record := field.store.record(t.index)) is not None]
+    acquisition = replace(acquisition, pupil=pupil_of_teachers(acquisition.pupil, teachers, field.store))
     solver = build_solver(acquisition, config)
     solver.solve(build_stop(config.stop))
     model = solver.fidelity.model
@@ -110,6 +109,7 @@ def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | Non
         stop_reason=solver.stop_reason or "",
         attempts=attempt,
         worker=f"{socket.gethostname()} {os.getpid()}",
+        teachers=[teacher.index for teacher in teachers],
         zernike={str(mode): value for mode, value in found.zernike.items()},
         pupil_checksum=None if array is None else checksum(array),
         thumbnail=thumbnail(images[0]).tolist(),
@@ -137,14 +137,13 @@ def with_frames_memory(config: RunConfig, base: Path, attempt: int, memory: int 
     return config.model_copy(update={"frames": config.frames.model_copy(update={"memory": budget})})
 
 
-def pupil_of_teachers(configured: Pupil, teachers: Sequence[Tile], store: TileStore) -> Pupil:
+def pupil_of_teachers(configured: Pupil, teachers: Sequence[TileRecord], store: TileStore) -> Pupil:
     """The mean of the pupils that a tile's neighbours found; the configured one, if there is nobody to learn from."""
-    records = [record for tile in teachers if (record := store.record(tile.index)) is not None]
-    if not records:
+    if not teachers:
         return configured
-    modes = sorted({int(mode) for record in records for mode in record.zernike})
-    zernike = {mode: float(np.mean([r.zernike.get(str(mode), 0.0) for r in records])) for mode in modes}
-    arrays = [pupil for record in records if (pupil := store.pupil(record.index)) is not None]
+    modes = sorted({int(mode) for record in teachers for mode in record.zernike})
+    zernike = {mode: float(np.mean([r.zernike.get(str(mode), 0.0) for r in teachers])) for mode in modes}
+    arrays = [pupil for record in teachers if (pupil := store.pupil(record.index)) is not None]
     # Arrays are means of complex numbers: neighbours have nearly the same phases.
     array = np.asarray(np.mean(arrays, axis=0, dtype=np.complex128)) if arrays else configured.array
     return Pupil(zernike or configured.zernike, configured.defocus, array)

@@ -1,0 +1,70 @@
+"""Whether a field that is to be continued is the one that was begun: the same frames, the same configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fouriscope.acquisition import Frames
+from fouriscope.acquisition.tile_layout import CompleteArray
+from fouriscope.errors import InvalidInputError
+from fouriscope.field.plan import FieldPlan
+from fouriscope.run.execute import input_files, resolved
+from fouriscope.run.measured import open_stored
+from fouriscope.run.provenance import file_checksums
+from fouriscope.run.sections import RunConfig
+
+
+def identity(stored: Frames) -> dict[str, Any]:
+    """What tells these frames from others without reading them: a checksum where the file has one, else its size and
+    the time of its last change."""
+    path = getattr(stored, "path", None)
+    found: dict[str, Any] = {"shape": list(stored.shape)}
+    array = getattr(stored, "array", None)
+    if isinstance(array, CompleteArray):
+        return found | {"checksum": array.checksum}
+    if isinstance(path, Path):
+        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        states = [file.stat() for file in files]
+        found |= {
+            "files": len(files),
+            "bytes": sum(state.st_size for state in states),
+            "modified": max((state.st_mtime for state in states), default=0.0),
+        }
+    return found
+
+
+def check_same(before: dict[str, Any], config: RunConfig, base: Path, plan: FieldPlan, folder: Path) -> None:
+    """Raise unless ``config`` asks for the very field whose provenance is ``before``."""
+    old, new = dict(before["request"]), resolved(config, base)
+    for document in (old, new):
+        document["frames"] = {key: value for key, value in document["frames"].items() if key != "memory"}
+    changed = [
+        f"{section}.{key}" if isinstance(new.get(section), dict) else section
+        for section in sorted({*old, *new})
+        for key in sorted({*_keys(old.get(section)), *_keys(new.get(section))})
+        if _value(old.get(section), key) != _value(new.get(section), key)
+    ]
+    if changed:
+        raise InvalidInputError(
+            f"{folder} was begun with another configuration ({changed[0]} differs"
+            f"{f', and {len(changed) - 1} more' if len(changed) > 1 else ''}); "
+            "put it back to go on, or choose another folder with --out"
+        )
+    asked = FieldPlan.of(config, base, tile=plan.tiling.tile, overlap=plan.tiling.overlap)
+    if asked.tiling != plan.tiling:
+        raise InvalidInputError(f"{folder} was begun with frames of another shape; choose another folder with --out")
+    now = identity(open_stored(config.frames, base))
+    if now != before["input"]["frames"] or file_checksums(input_files(config, base)) != before["input"]["files"]:
+        raise InvalidInputError(
+            f"the frames, or the files that belong to them, are not those that {folder} was begun with; "
+            "put the old ones back, or choose another folder with --out"
+        )
+
+
+def _keys(section: Any) -> set[str]:
+    return set(section) if isinstance(section, dict) else {""}
+
+
+def _value(section: Any, key: str) -> Any:
+    return section.get(key) if isinstance(section, dict) else section
