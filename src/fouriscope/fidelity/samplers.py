@@ -156,6 +156,9 @@ class StratifiedSampler(Sampler):
     name = "stratified"
 
     def __init__(self, population: NDArray[np.int64], batch: int, bright_field: NDArray[np.bool_]) -> None:
+        self._arrange(population, batch, bright_field)
+
+    def _arrange(self, population: NDArray[np.int64], batch: int, bright_field: NDArray[np.bool_]) -> None:
         self.population, self.batch = population, batch
         bright = bright_field[population]
         strata = [stratum for stratum in (population[bright], population[~bright]) if len(stratum)]

@@ -44,6 +44,12 @@ class StepControl:
             )
         self.size = 1 / largest
 
+    def scale(self, factor: float) -> None:
+        """The curvature has become 1/``factor`` of what it was: the step grows with it, if it is ours to choose."""
+        if self.automatic:
+            self.size *= factor
+            self._before = None
+
     def watch(self, s: RealArray, gradient: RealArray) -> None:
         """Two gradients over the same measurements show the curvature on the way between them, for nothing."""
         if not self.automatic:
