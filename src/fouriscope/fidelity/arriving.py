@@ -80,6 +80,9 @@ class ArrivingSampler(StratifiedSampler):
         self.visits[drawn] += 1
         return Minibatch(drawn, np.concatenate(weights), self.batch)
 
+    def settled(self) -> StratifiedSampler:
+        return StratifiedSampler(self.population, self.batch, self.bright_field)
+
     def _behind(self, cards: NDArray[np.int64]) -> NDArray[np.int64]:
         """LEDs that have to catch up, those seen least first."""
         seen = self.visits[cards]

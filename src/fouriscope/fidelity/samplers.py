@@ -53,6 +53,10 @@ class Sampler(ABC):
         """True if every draw is the same, so that misfits of different iterations can be compared."""
         return False
 
+    def settled(self) -> Sampler:
+        """What it draws when nothing is to be made up for: itself, unless it lets late measurements catch up."""
+        return self
+
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         return {}
 

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.fidelity import DataFidelity
+from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
-from fouriscope.reductions import norm, spread
+from fouriscope.reductions import dot, norm, spread
+from fouriscope.solvers.step_size import hessian_product
 
-# Frames over which an outlook is the median, and of which it needs some to say anything.
+# Frames over which an outlook is the mean, and of which it needs some to say anything.
 RECENT = 10
 FEWEST = 3
-# Frames of the same ring, used before, whose misfit says how well a frame can be explained at all.
-COMPANIONS = 8
 # An object that a frame would change by less than this part of its spread is finished as far as that frame goes.
 HARDLY = 0.01
 # Rings of dark-field LEDs are this part of the objective's NA wide.
@@ -35,17 +34,17 @@ class Ring:
     arrived, expected
         Frames that are there, and LEDs.
     change
-        What a frame would change, relative to the object's spread: the median of the last ten; NaN if not known.
-    surprise
-        The misfit of a frame before it is used, beside that of frames that are in use: 1 if the object already
-        predicts it; the median of the last ten.
+        What a frame would change, relative to the object's spread: the mean of the last ten; NaN if not known.
+    news
+        The part of a frame's pull on the object that is not the noise of its pixels: 0 if the object already predicts
+        all that can be seen in it, 1 if all of it is new; the mean of the last ten.
     """
 
     name: str
     arrived: int
     expected: int
     change: float
-    surprise: float
+    news: float
 
     @property
     def is_complete(self) -> bool:
@@ -58,7 +57,7 @@ class Outlook:
 
     Attributes
     ----------
-    change, surprise
+    change, news
         As in :class:`Ring`, of the last ten frames, whatever their ring; NaN before there are three.
     looked_at
         Of how many frames that is.
@@ -67,7 +66,7 @@ class Outlook:
     """
 
     change: float
-    surprise: float
+    news: float
     looked_at: int
     rings: tuple[Ring, ...]
 
@@ -93,24 +92,30 @@ class Outlook:
         if not others:
             return said + "would hardly help"
         missing = sum(ring.expected - ring.arrived for ring in others)
-        return said + (
-            f"would hardly help, but {missing} frames of {others[0].name}"
-            f"{' and beyond' if len(others) > 1 else ''} are missing, and what they bring nothing so far predicts"
-        )
+        which = f"{missing} frames of {others[0].name}{' and beyond' if len(others) > 1 else ''}"
+        if any(math.isnan(ring.change) for ring in others):
+            return said + f"would hardly help, but {which} are missing, and what those bring nothing so far predicts"
+        return said + f"would hardly help, but {which} are missing, and theirs still changed it"
 
 
 class Foresight:
-    r"""Looks at each frame that arrives before it is used.
+    r"""Looks at frames that arrive before they are used.
 
-    The present object x predicts the frame of LED i with the misfit d_i(x). Frames that are in use, of the same ring,
-    are left with a misfit d₀ that noise and model explain. The excess d_i − d₀ is what the frame has to say; a step
-    down ∇d_i that removes it has the length
+    At the present object x the frame of LED i pulls with g = ∇d_i(x). Some of that is news, the rest is the noise of
+    its pixels. A misfit cannot tell them apart where noise is most of it, as in dark field; two halves of the frame's
+    pixels can: their noise is independent, so what g_A and g_B have in common is news. With the correlation
+    ρ = ⟨g_A, g_B⟩/(‖g_A‖‖g_B‖) of the halves, news are the part
 
-        δ = (d_i(x) − d₀) / ‖∇d_i(x)‖
+        s = 2ρ/(1 + ρ)
 
-    (Polyak's step), and δ/‖x − mean‖ is by how much the frame would change the object, if no other frame held against
-    it: an estimate from above. No misfit predicts what LEDs of a higher NA will show that no frame has shown yet, so
-    frames are compared with those of their own ring only, and a ring of which none is in use has no outlook.
+    of the energy of the whole g (Spearman and Brown), and the step down g that suits the frame's own curvature,
+    ‖g‖²/⟨g, ∇²d_i g⟩, would change the object by
+
+        δ = √s · ‖g‖ · ‖g‖²/⟨g, ∇²d_i g⟩ / ‖x − mean(x)‖,
+
+    if neither other frames nor the prior held against it: an estimate from above. δ² is averaged over frames, below
+    zero too, so that noise averages out. No frame tells what LEDs of a higher NA will show that none has shown yet:
+    frames speak for their own ring of NA, and a ring of which none has come has no outlook.
     """
 
     def __init__(self, model: ForwardModel) -> None:
@@ -121,40 +126,49 @@ class Foresight:
             int(ring): (own * (1 + RING_WIDTH * (ring - 1)), own * (1 + RING_WIDTH * ring))
             for ring in np.unique(self.ring_of)
         }
-        self._seen: list[tuple[int, float, float]] = []  # ring, change, surprise
+        self._half = np.random.default_rng(0).random(model.frame_shape) < 0.5
+        self._seen: list[tuple[int, float, float]] = []  # ring, δ², s
 
-    def look_at(self, fidelity: DataFidelity, x: RealArray, led: int, in_use: NDArray[np.int64]) -> None:
-        """Compare the frame of ``led``, which has arrived and was not used, with those that were used for long."""
-        ring = int(self.ring_of[led])
-        same = in_use[self.ring_of[in_use] == ring]
-        scale = spread(x)
-        if not len(same) or not scale > 0:
+    def look_at(self, fidelity: DataFidelity, x: RealArray, led: int) -> None:
+        """What the frame of ``led``, which has arrived and was not used, would change."""
+        frame, counts = Minibatch(np.array([led]), np.ones(1), 1), fidelity.mask_of(led)
+        first, second = (
+            DataFidelity(
+                fidelity.model, fidelity.frames, loss=fidelity.loss, weights=fidelity.weights, mask=counts & half
+            )
+            .gradient(x, frame)
+            .gradient
+            for half in (self._half, ~self._half)
+        )
+        gradient, scale = fidelity.gradient(x, frame).gradient, spread(x)
+        lengths = norm(first) * norm(second)
+        if not (lengths > 0 and scale > 0):
             return
-        companions = same[np.linspace(0, len(same) - 1, min(COMPANIONS, len(same))).astype(np.int64)]
-        usual = float(np.median(fidelity.misfits(x, companions)))
-        misfit, gradient = fidelity.gradient(x, np.array([led]))
-        slope = norm(gradient)
-        if slope > 0 and usual > 0:
-            self._seen.append((ring, max(misfit - usual, 0.0) / slope / scale, misfit / usual))
+        bending = dot(gradient, hessian_product(fidelity, x, gradient, frame))
+        common = dot(first, second) / lengths
+        news = 2 * common / (1 + abs(common))
+        if bending > 0:
+            change = min(1.0, norm(gradient) ** 3 / bending / scale)  # of a flat object everything is yet to come
+            self._seen.append((int(self.ring_of[led]), news * change**2, news))
 
     def outlook(self, arrived: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> Outlook:
         """From what was seen so far; ``wanted`` are the LEDs of which a frame would be used."""
         rings = []
         for ring in sorted(self._edges):
             own = wanted & (self.ring_of == ring)
-            change, surprise, _ = _median([seen for seen in self._seen if seen[0] == ring])
-            rings.append(Ring(self._name(ring), int((arrived & own).sum()), int(own.sum()), change, surprise))
-        change, surprise, count = _median(self._seen)
-        return Outlook(change, surprise, count, tuple(rings))
+            change, news, _ = _recent([seen for seen in self._seen if seen[0] == ring])
+            rings.append(Ring(self._name(ring), int((arrived & own).sum()), int(own.sum()), change, news))
+        return Outlook(*_recent(self._seen), tuple(rings))
 
     def _name(self, ring: int) -> str:
         low, high = self._edges[ring]
         return f"dark field, NA {low:.2f} to {high:.2f}" if ring else "bright field"
 
 
-def _median(seen: list[tuple[int, float, float]]) -> tuple[float, float, int]:
+def _recent(seen: list[tuple[int, float, float]]) -> tuple[float, float, int]:
+    """(δ, s, number) of the last frames."""
     recent = seen[-RECENT:]
     if len(recent) < FEWEST:
         return math.nan, math.nan, len(recent)
-    _, changes, surprises = zip(*recent, strict=True)
-    return float(np.median(changes)), float(np.median(surprises)), len(recent)
+    _, squares, news = zip(*recent, strict=True)
+    return math.sqrt(max(0.0, float(np.mean(squares)))), float(np.mean(news)), len(recent)

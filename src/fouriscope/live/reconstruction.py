@@ -12,7 +12,6 @@ from fouriscope.acquisition import Acquisition, ArrivingFrames
 from fouriscope.acquisition.masks import mask_of
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import ArrivingSampler, DataFidelity
-from fouriscope.fidelity.arriving import CATCH_UP
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 from fouriscope.live.outlook import Foresight, Outlook
@@ -25,8 +24,9 @@ from fouriscope.solvers import History, Iterations, Record, SolverState
 
 # When so many times as many frames are there as when the step was last measured, it is measured again.
 GROWTH = 1.5
-# Of frames that arrive together no more are looked at before they are used: an outlook needs a few, not all.
-LOOKED_AT = 2
+# A look at a frame costs as much as two or three iterations, and an outlook needs some frames, not all: one in so many
+# iterations.
+LOOK_EVERY = 20
 
 
 class LiveReconstruction:
@@ -81,7 +81,7 @@ class LiveReconstruction:
         batch = None if config.solver.sampler == "all" else config.solver.batch
         self._sampler = ArrivingSampler(self.model.geometry.bright_field, batch)
         self._foresight = Foresight(self.model)
-        self._population_begun = 0
+        self._population_begun, self._look_next = 0, 1
 
     def add(self, frame: NDArray[Any], led: int) -> None:
         """The frame of LED ``led`` has been taken. Raises, and goes on without it, if it is not a frame."""
@@ -117,12 +117,11 @@ class LiveReconstruction:
         if not len(fresh):
             return self.solver is not None
         before = self._sampler.population
-        settled = before[self._sampler.visits[before] >= min(CATCH_UP, len(self.history))]
         self._sampler.admit(fresh)
         if self.solver is None:
             self._begin()
         else:
-            self._go_on_with(fresh, before, settled[~np.isin(settled, fresh)])
+            self._go_on_with(fresh, before)
         return self.solver is not None
 
     def step(self) -> Record | None:
@@ -205,12 +204,13 @@ class LiveReconstruction:
         self.solver = solver_with(*(fidelity, self._sampler, self.acquisition, self.config, self._start), *self._priors)
         self._population_begun = len(population)
 
-    def _go_on_with(self, fresh: NDArray[np.int64], before: NDArray[np.int64], settled: NDArray[np.int64]) -> None:
+    def _go_on_with(self, fresh: NDArray[np.int64], before: NDArray[np.int64]) -> None:
         assert self.solver is not None
         population, fidelity = self._sampler.population, self.solver.fidelity
         fidelity.reweigh(self._weights_of(population))
-        for led in fresh[-LOOKED_AT:]:
-            self._foresight.look_at(fidelity, self.solver.x, int(led), settled)
+        if len(self.history) >= self._look_next:
+            self._foresight.look_at(fidelity, self.solver.x, int(fresh[-1]))
+            self._look_next = len(self.history) + LOOK_EVERY
         grown = len(population) >= GROWTH * self._population_begun
         last = len(population) == int(np.count_nonzero(self.wanted)) and len(population) > len(before)
         self.solver.measurements_changed(fresh, before, population, begin_again=grown or last)

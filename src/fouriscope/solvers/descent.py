@@ -177,7 +177,7 @@ class Descent(Solver):
         bright = self.fidelity.model.geometry.bright_field
         self._control.scale(bright[before].mean() / max(bright[population].mean(), 1 / len(population)))
         if begin_again and self._prepared:
-            self._control.find(self.fidelity, np.zeros_like(self._x), self.sampler, self.rng)
+            self._control.find(self.fidelity, np.zeros_like(self._x), self.sampler.settled(), self.rng)
             self._safeguard.begin_again()
             self.begin_at(self._x)
             self._began = self._iterations - 1  # not 0: that is the flat start, at which dark field says nothing

@@ -85,7 +85,8 @@ class Safeguard:
 
     def values(self) -> dict[str, Any]:
         # The misfits of an empty field too: a calibration has changed the model with which they were computed.
-        empty = None if self.empty is None else self.empty.tolist()
+        # JSON has no NaN; null is read back as one.
+        empty = None if self.empty is None else [None if math.isnan(one) else one for one in self.empty.tolist()]
         return {"trend": self.trend, "empty_trend": self.empty_trend, "best": self.best, "empty": empty}
 
     def load(self, values: dict[str, Any], refuge: RealArray | None) -> None:

@@ -85,7 +85,9 @@ def _part(batch: Minibatch, bright: NDArray[np.bool_] | None) -> Minibatch:
 def _probes(sampler: Sampler, rng: np.random.Generator) -> Iterator[Minibatch]:
     """Minibatches to look at: one that stays the same, or enough of those that change."""
     count = frames = 0
-    while count < 1 or not (sampler.is_fixed or (count >= MINIBATCHES_PROBED and frames >= FRAMES_PROBED)):
+    while count < MINIBATCHES_PROBED or frames < FRAMES_PROBED:
         batch = sampler.draw(rng)
         yield batch
+        if sampler.is_fixed or len(batch.leds) == len(sampler.population):
+            return
         count, frames = count + 1, frames + len(batch.leds)
