@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,6 @@ def test_a_file_of_another_kind_is_left_out_with_a_word(tmp_path: Path, other: N
     assert looks(files, 4) == [(2, "led_2.tif")]
     (line,) = told
     assert "led_1.tif is left out" in line
-    import re
 
     assert re.search(message, line)
     tifffile.imwrite(tmp_path / "led_1.tif", IMAGE)
@@ -148,6 +148,18 @@ def test_the_folder_may_come_later(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "later" / "led_4.tif", IMAGE)
     assert looks(files) == [(4, "led_4.tif")]
     assert told == []
+
+
+def test_pictures_of_another_kind_do_not_disturb_once_it_is_clear_what_frames_are(tmp_path: Path) -> None:
+    files, told = incoming(tmp_path)
+    tifffile.imwrite(tmp_path / "led_0.tif", IMAGE)
+    looks(files)
+    (tmp_path / "preview_1.png").write_bytes(bytes_of(IMAGE, ".png"))
+    tifffile.imwrite(tmp_path / "led_1.tif", IMAGE)
+    assert looks(files) == [(1, "led_1.tif")]
+    assert told == []
+    with pytest.raises(InvalidInputError, match="images of several kinds"):
+        incoming(tmp_path)[0].look()
 
 
 class TestWhoseFileItIs:

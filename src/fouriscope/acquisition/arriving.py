@@ -87,3 +87,13 @@ class ArrivingFrames:
         with self._lock:
             fresh, self._fresh = list(self._fresh), {}
         return fresh
+
+
+def arriving_below(frames: object) -> ArrivingFrames | None:
+    """The frames that arrive below corrections and the like (whatever holds its source in ``frames``), if there are.
+
+    ``arriving_below(fidelity.frames).arrived`` is which LEDs of a live run have theirs.
+    """
+    while frames is not None and not isinstance(frames, ArrivingFrames):
+        frames = getattr(frames, "frames", None)
+    return frames

@@ -19,8 +19,8 @@ PATIENCE = 5.0
 # Frames that wait because nobody knows whether they are counted from 0 or from 1, before that is said.
 WAITING = 3
 
-Signature = tuple[int, int]
-"""(bytes, time of the last change): a file of which neither changes is not being written."""
+Signature = tuple[int, int, int]
+"""(bytes, time of the last change, inode): a file of which none changes is not being written, nor replaced."""
 
 
 class Arrival(NamedTuple):
@@ -108,7 +108,14 @@ class IncomingFiles:
     def _candidates(self) -> Iterator[Path]:
         if not self.folder.is_dir():
             return
-        yield from self._named if self._named is not None else images_of(self.folder, self.pattern)
+        if self._named is not None:
+            yield from self._named
+        elif self.pattern is None and self.paths:
+            # Frames are of one kind; a preview beside them, of another, must not end a run that is under way.
+            kind = next(iter(self.paths.values())).suffix
+            yield from images_of(self.folder, f"*{kind}")
+        else:
+            yield from images_of(self.folder, self.pattern)
 
     def _read(self, path: Path, expected: Signature) -> NDArray[Any] | None:
         """The whole image, or None: then it is waited for, or has been told of."""
@@ -209,4 +216,4 @@ def _signature(path: Path) -> Signature | None:
         found = path.stat()
     except OSError:
         return None
-    return (found.st_size, found.st_mtime_ns) if found.st_size else None
+    return (found.st_size, found.st_mtime_ns, found.st_ino) if found.st_size else None

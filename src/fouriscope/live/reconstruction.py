@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition import Acquisition, ArrivingFrames
+from fouriscope.acquisition import Acquisition, arriving_below
 from fouriscope.acquisition.masks import mask_of
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import ArrivingSampler, DataFidelity
+from fouriscope.fidelity.arriving import CATCH_UP
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 from fouriscope.live.outlook import Foresight, Outlook
@@ -72,7 +73,13 @@ class LiveReconstruction:
                 "over what it found, or reconstruct when all frames are there"
             )
         self.acquisition, self.config = acquisition, config
-        self.frames = _arriving_below(acquisition.frames)
+        frames = arriving_below(acquisition.frames)
+        if frames is None:
+            raise InvalidInputError(
+                "a live reconstruction needs ArrivingFrames, which frames can be added to, got "
+                f"{type(acquisition.frames).__name__}"
+            )
+        self.frames = frames
         self.model: ForwardModel = build_model(acquisition, config)
         self.solver: BuiltSolver | None = None
         count = len(acquisition)
@@ -82,6 +89,7 @@ class LiveReconstruction:
         self._sampler = ArrivingSampler(self.model.geometry.bright_field, batch)
         self._foresight = Foresight(self.model)
         self._population_begun, self._look_next = 0, 1
+        self._replaced_at: int | None = None
 
     def add(self, frame: NDArray[Any], led: int) -> None:
         """The frame of LED ``led`` has been taken. Raises, and goes on without it, if it is not a frame."""
@@ -114,6 +122,7 @@ class LiveReconstruction:
     def prepare(self) -> bool:
         """Take in what has arrived; True once a bright-field frame has, so that :meth:`step` can iterate."""
         fresh = np.array([led for led in self.frames.take_fresh() if self.weights[led] > 0], np.int64)
+        self._begin_again_after_replacements()
         if not len(fresh):
             return self.solver is not None
         before = self._sampler.population
@@ -211,24 +220,24 @@ class LiveReconstruction:
         if len(self.history) >= self._look_next:
             self._foresight.look_at(fidelity, self.solver.x, int(fresh[-1]))
             self._look_next = len(self.history) + LOOK_EVERY
+        if np.isin(fresh, before).any():
+            self._replaced_at = len(self.history)
         grown = len(population) >= GROWTH * self._population_begun
         last = len(population) == int(np.count_nonzero(self.wanted)) and len(population) > len(before)
         self.solver.measurements_changed(fresh, before, population, begin_again=grown or last)
         if grown or last:
             self._population_begun = len(population)
 
+    def _begin_again_after_replacements(self) -> None:
+        """Step and strength were measured with frames that are no longer there: once their successors are in use."""
+        if self._replaced_at is None or len(self.history) < self._replaced_at + CATCH_UP:
+            return
+        assert self.solver is not None
+        population = self._sampler.population
+        self.solver.measurements_changed(population[:0], population, population, begin_again=True)
+        self._replaced_at = None
+
     def _weights_of(self, population: NDArray[np.int64]) -> NDArray[np.float64]:
         weights = np.zeros_like(self.weights)
         weights[population] = self.weights[population]
         return weights
-
-
-def _arriving_below(frames: object) -> ArrivingFrames:
-    while not isinstance(frames, ArrivingFrames):
-        below = getattr(frames, "frames", None)
-        if below is None:
-            raise InvalidInputError(
-                f"a live reconstruction needs ArrivingFrames, which frames can be added to, got {type(frames).__name__}"
-            )
-        frames = below
-    return frames

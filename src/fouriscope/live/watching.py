@@ -188,6 +188,7 @@ class WatchedFolder:
         live, reason = self.live, None
         assert live is not None
         assert live.solver is not None
+        self._complete_since = len(live.history)
         while reason is None:
             if self._take_in() or not live.is_complete:
                 self._complete_since = len(live.history)
