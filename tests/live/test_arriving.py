@@ -70,10 +70,12 @@ class TestFrames:
 
     def test_threads_may_add_at_once(self) -> None:
         frames = ArrivingFrames((200, 8, 8))
-        threads = [
-            threading.Thread(target=lambda k=k: [frames.add(np.full((8, 8), led), led) for led in range(k, 200, 4)])
-            for k in range(4)
-        ]
+
+        def camera(first: int) -> None:
+            for led in range(first, 200, 4):
+                frames.add(np.full((8, 8), led), led)
+
+        threads = [threading.Thread(target=camera, args=(first,)) for first in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:

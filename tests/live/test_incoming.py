@@ -13,6 +13,7 @@ import tifffile
 from numpy.typing import NDArray
 from PIL import Image
 
+from fouriscope.acquisition.images import read_image
 from fouriscope.errors import InvalidInputError
 from fouriscope.live.incoming import IncomingFiles, number_in
 
@@ -71,18 +72,16 @@ def test_a_file_that_changes_between_two_looks_is_not_read(tmp_path: Path, monke
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fouriscope.live import incoming as module
-
-    path, original = tmp_path / "led_0.tif", module.read_image
+    name, path, original = "fouriscope.live.incoming.read_image", tmp_path / "led_0.tif", read_image
     tifffile.imwrite(path, IMAGE)
 
     def overtaken(read: Path) -> NDArray[Any]:
         image = original(read)
-        monkeypatch.setattr(module, "read_image", original)
+        monkeypatch.setattr(name, original)
         tifffile.imwrite(path, IMAGE + 1, software="another length")
         return image
 
-    monkeypatch.setattr(module, "read_image", overtaken)
+    monkeypatch.setattr(name, overtaken)
     files, _ = incoming(tmp_path)
     images = [image for _ in range(5) for _, _, image in files.look()]
     assert len(images) == 1

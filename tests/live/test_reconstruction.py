@@ -131,7 +131,12 @@ def test_frames_of_weight_zero_are_not_waited_for(data: Acquisition) -> None:
 def test_another_thread_may_add(data: Acquisition) -> None:
     live, order = live_reconstruction(truth=data.truth), from_the_axis()
     live.add(data.frames.frame(order[0]), order[0])
-    camera = threading.Thread(target=lambda: [live.add(data.frames.frame(led), led) for led in order[1:]])
+
+    def take() -> None:
+        for led in order[1:]:
+            live.add(data.frames.frame(led), led)
+
+    camera = threading.Thread(target=take)
     camera.start()
     while not live.is_complete:
         live.step()

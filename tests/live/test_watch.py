@@ -51,14 +51,13 @@ def filling(folder: Path, data: Acquisition, order: list[int]) -> Callable[[Any,
 
 
 def test_a_watched_acquisition_ends_like_one_on_disk(tmp_path: Path, data: Acquisition) -> None:
-    configuration = write_config(
-        tmp_path, stop={"iterations": 250}, prior={"name": "tv", "strength": 1e-4}, solver={"batch": COUNT}
-    )
+    sections: dict[str, dict[str, Any]] = {"prior": {"name": "tv", "strength": 1e-4}, "solver": {"batch": COUNT}}
+    configuration = write_config(tmp_path, stop={"iterations": 600}, **sections)
     folder, (first, *others) = tmp_path / "frames", from_the_axis()
     write_frame(folder, first, data.frames.frame(first))
     result = watched(configuration, tmp_path / "live").run(callbacks=[filling(folder, data, others)])
     assert result is not None
-    assert result.stop_reason == "250 iterations"
+    assert result.stop_reason == "600 iterations"
     assert result.provenance["live"] == {"arrived": COUNT, "expected": COUNT, "outlook": "all frames have arrived"}
     on_disk = start_run(load_config(configuration), tmp_path, tmp_path / "at_once")
     assert metrics.snr_both(result.phase, on_disk.phase).aligned > 40
