@@ -10,26 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from fouriscope.acquisition import Acquisition, ArrivingFrames, CorrectedFrames, Corrections, FrameMasks, Frames
 from fouriscope.acquisition.stored import StoredFrames
 from fouriscope.errors import InvalidInputError, RunFolderError
+from fouriscope.live.beginning import acquisition_to_come, refuse_what_needs_all_frames, warm_up
 from fouriscope.live.incoming import Arrival, IncomingFiles
 from fouriscope.live.reconstruction import LiveReconstruction
-from fouriscope.paper import paper_leds, paper_optics
 from fouriscope.parallel import thread_count
 from fouriscope.run import Result, RunConfig, RunFolder
-from fouriscope.run.assemble import (
-    BuiltSolver,
-    build_illumination,
-    build_optics,
-    build_pupil,
-    build_stop,
-    patch_center_of,
-)
+from fouriscope.run.assemble import BuiltSolver, build_illumination, build_stop
 from fouriscope.run.execute import input_files, resolved, solve_into
 from fouriscope.run.files import write_json
 from fouriscope.run.folder import FORMAT
-from fouriscope.run.measured import corrections_of, cut, load_image, rejected_frames
 from fouriscope.solvers import Callback, History
 
 LOOK_SECONDS = 0.05
@@ -50,7 +41,7 @@ class WatchedFolder:
     first_number
         See :class:`~fouriscope.live.incoming.IncomingFiles`.
     silence
-        Stop when no frame has come for so many seconds.
+        Stop when no frame has come for so many seconds, counted from the first one.
     tell
         Called with lines for the user: files left out, and why.
     """
@@ -66,7 +57,7 @@ class WatchedFolder:
         silence: float | None = None,
         tell: Callable[[str], object] = lambda line: None,
     ) -> None:
-        _refuse_what_needs_all_frames(config)
+        refuse_what_needs_all_frames(config)
         thread_count()
         build_stop(config.stop)
         section = config.frames
@@ -75,7 +66,7 @@ class WatchedFolder:
             update={"frames": section.model_copy(update={"path": str(folder.resolve()), "shape": None})}
         )
         self.base, self.out, self.silence, self.tell = base, out, silence, tell
-        self.optics, self.illumination = build_optics(config), build_illumination(config.illumination, base)
+        self.illumination = build_illumination(config.illumination, base)
         self.document = resolved(self.config, base)
         self.interrupted_run = _interrupted_run(out, self.document)
         self.incoming = IncomingFiles(
@@ -88,7 +79,8 @@ class WatchedFolder:
             tell=tell,
         )
         self.live: LiveReconstruction | None = None
-        self._looked = self._heard = time.monotonic()
+        self._looked = time.monotonic()
+        self._heard: float | None = None
         self._complete_since = 0
 
     def run(
@@ -132,34 +124,15 @@ class WatchedFolder:
         return arrivals
 
     def _silent(self) -> bool:
-        return self.silence is not None and time.monotonic() - self._heard > self.silence
+        if self.silence is None or self._heard is None:
+            return False
+        return time.monotonic() - self._heard > self.silence
 
     def _begin(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> LiveReconstruction:
         """Everything that waited for the shape of a frame."""
-        section, count = self.config.frames, len(self.illumination)
-        directions = self.illumination.directions()
-        self._layout = StoredFrames(self.incoming.folder, count, (shape[0], shape[1]), dtype, section.roi)
-        arriving = ArrivingFrames(self._layout.shape)
-        corrections = corrections_of(section, self._layout, self.base, self.optics, directions)
-        frames: Frames = CorrectedFrames(arriving, corrections) if section.is_corrected else arriving
-        counts: Frames = arriving
-        if section.bit_shift or section.amplitude:
-            counts = CorrectedFrames(arriving, Corrections(bit_shift=section.bit_shift, amplitude=section.amplitude))
-        good = None if section.mask is None else cut(load_image(self.base / section.mask), self._layout)
-        assert section.saturation != "auto"
-        weights = np.ones(count) if section.weights is None else np.array(section.weights, np.float64)
-        weights[list(rejected_frames(section, None, directions, self.optics, None, count))] = 0
-        acquisition = Acquisition(
-            self.optics,
-            self.illumination,
-            frames,
-            pupil=build_pupil(self.config.pupil, self.base),
-            patch_center=patch_center_of(self.config, self._layout, self.illumination),
-            weights=weights,
-            mask=good if section.saturation is None else FrameMasks(counts, saturation=section.saturation, good=good),
-            truth=None if section.truth is None else load_image(self.base / section.truth),
-        )
-        return LiveReconstruction(acquisition, self.config)
+        whole = (shape[0], shape[1])
+        self._layout = StoredFrames(self.incoming.folder, len(self.illumination), whole, dtype, self.config.frames.roi)
+        return LiveReconstruction(acquisition_to_come(self.config, self.base, self._layout), self.config)
 
     def _open_run(self) -> RunFolder:
         assert self.live is not None
@@ -225,33 +198,6 @@ class WatchedFolder:
         if "seconds" in stop and self._complete_since:
             stop["seconds"] += history.records[self._complete_since - 1].seconds
         return self.document | {"frames": frames, "stop": stop}
-
-
-def warm_up(config: RunConfig) -> None:
-    """Compile, or load, all that an iteration needs, on something small: the first frame should not have to wait."""
-    optics, leds, shape = paper_optics(), paper_leds(1.5), (24, 24)
-    grid = config.object.model_copy(update={"shape": "auto", "margin": 0})
-    plain = config.model_copy(update={"object": grid, "calibration": type(config.calibration)()})
-    live = LiveReconstruction(Acquisition(optics, leds, ArrivingFrames((len(leds), *shape))), plain)
-    rng = np.random.default_rng(0)
-    for led in range(len(leds)):
-        live.add(1 + 0.1 * rng.standard_normal(shape).astype(np.float32), led)
-        live.step()
-
-
-def _refuse_what_needs_all_frames(config: RunConfig) -> None:
-    section = config.frames
-    if section.kind not in (None, "folder"):
-        raise InvalidInputError(
-            f'frames.kind = "{section.kind}" is one file, and watch follows a folder with one image a frame (a stack '
-            "that grows page by page cannot be followed)"
-        )
-    for key in ("saturation", "bad_pixels", "reject"):
-        if getattr(section, key) == "auto":
-            raise InvalidInputError(
-                f'frames.{key} = "auto" looks at all frames, which are not there yet: give numbers, as `fouriscope '
-                "import` writes them for an earlier acquisition of the same camera, or leave it out"
-            )
 
 
 def _interrupted_run(out: Path, document: dict[str, Any]) -> RunFolder | None:
