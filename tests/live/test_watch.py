@@ -57,7 +57,7 @@ def test_a_watched_acquisition_ends_like_one_on_disk(tmp_path: Path, data: Acqui
     write_frame(folder, first, data.frames.frame(first))
     result = watched(configuration, tmp_path / "live").run(callbacks=[filling(folder, data, others)])
     assert result is not None
-    assert result.stop_reason == "600 iterations"
+    assert result.stop_reason == "600 iterations with all frames"
     assert result.provenance["live"] == {"arrived": COUNT, "expected": COUNT, "outlook": "all frames have arrived"}
     on_disk = start_run(load_config(configuration), tmp_path, tmp_path / "at_once")
     assert metrics.snr_both(result.phase, on_disk.phase).aligned > 40

@@ -187,7 +187,8 @@ class WatchedFolder:
         records, start = live.history.records, self._complete_since
         before = records[start - 1].seconds if start else 0.0
         since = [replace(record, seconds=record.seconds - before) for record in records[start:]]
-        return build_stop(self.config.stop)(History(since))
+        reason = build_stop(self.config.stop)(History(since))
+        return None if reason is None else f"{reason} with all frames"
 
     def _for_a_resume(self, history: History) -> dict[str, Any]:
         """The configuration of the same run with all frames on disk: files by name, and [stop] from the beginning."""
