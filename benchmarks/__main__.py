@@ -14,6 +14,7 @@ BENCHMARKS = (
     "streaming",
     "live",
     "importing",
+    "field",
     "fft_libraries",
     "tv",
     "bm3d",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tomli_w
 
+from fouriscope.acquisition.byte_sizes import format_bytes
 from tests.cli.test_cli import Command, fouriscope  # noqa: F401 - the fixture
 from tests.field.problems import write_field
 from tests.run.problems import document
@@ -22,7 +23,7 @@ def test_a_plan_names_time_memory_and_disk(fouriscope: Command, tmp_path: Path) 
     found = {line[:25].strip(): line[25:] for line in ended.out.splitlines()}
     assert set(PLAN_LINES) <= set(found)
     assert found["tiles"].startswith("12 (4 × 3)")
-    assert found["tiles on disk"].startswith(f"{12 * (32 * 4) ** 2 * 4 / 1e6:.3g}"[:3])
+    assert found["tiles on disk"] == format_bytes(12 * (32 * 3) ** 2 * 4)  # three object pixels a frame pixel
     assert "3 workers" in found["time"]
     assert not (tmp_path / "field").exists()
 
@@ -65,7 +66,7 @@ def test_a_field_from_the_command_line(fouriscope: Command, tmp_path: Path) -> N
     ended = fouriscope("field", configuration, "--tile", 48, "--workers", 1)
     assert ended.code == 0, ended.err
     assert "dashboard: http://127.0.0.1" in ended.out
-    assert "4 of 4 tiles" in ended.out
+    assert "6 of 6 tiles" in ended.out
     assert "field.ome.zarr" in ended.out
     refused = fouriscope.fails("resume", tmp_path / "field")
     assert "fouriscope field CONFIG --out" in refused

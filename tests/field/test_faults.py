@@ -70,6 +70,18 @@ def test_workers_can_be_killed_at_any_time(
     assert_same_result(tmp_path / "field", undisturbed)
 
 
+def test_workers_that_dask_gives_up_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fouriscope.field import cluster
+
+    monkeypatch.setattr(cluster, "HEAL_MILLISECONDS", 100)
+    with connected(workers=2) as client:
+        nanny = next(iter(client.cluster.workers.values()))
+        client.cluster.sync(nanny.close)  # what is left of a worker that was killed while it started
+        client.wait_for_workers(2, timeout=60)
+        assert not nanny.is_alive()
+        assert len(client.run(os.getpid)) == 2
+
+
 class _Poison:
     """A Dask worker plugin: tile 4 kills every worker that begins it."""
 

@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fouriscope.acquisition import open_frames, survey_frames
+from fouriscope.acquisition import Acquisition, ArrayFrames, open_frames, survey_frames
 from fouriscope.acquisition.tiled_store import write_tiled
 from fouriscope.field.folder import FieldFolder
 from fouriscope.field.plan import FieldPlan
 from fouriscope.field.prepare import identity, prepare, settled_frames, settled_strengths
+from fouriscope.field.tile_acquisition import tile_acquisition, weights_in_tile
 from fouriscope.field.tile_store import TileRecord, TileStore, checksum
 from fouriscope.field.tile_task import last_misfit, pupil_of_teachers, thumbnail
 from fouriscope.field.tiling import Tiling
-from fouriscope.optics import Pupil
+from fouriscope.optics import Directions, LEDArray, Optics, Pupil
 from fouriscope.run import load_config
 from fouriscope.run.config import parse_config
 from fouriscope.solvers import History, Record
+from tests.conftest import LEDS
 from tests.field.problems import TILE, write_field
 from tests.run.problems import document
 
@@ -70,6 +72,19 @@ def test_a_region_of_interest_is_the_field(configuration: Path) -> None:
     assert plan.tiling.frame_shape == (64, 48)
     last = plan.tiling[len(plan.tiling) - 1]
     assert plan.tile_config(part, last).frames.roi == (8 + 32, 10 + 16, 32, 32)
+
+
+def test_directions_that_are_the_same_everywhere(configuration: Path) -> None:
+    config = load_config(configuration)
+    na = LEDS.directions().tolist()
+    same = parse_config(
+        config.model_dump(exclude_none=True) | {"illumination": {"kind": "directions", "na": na}}, where="test"
+    )
+    plan = FieldPlan.of(same, configuration.parent, tile=TILE)
+    assert plan == FieldPlan.of(config, configuration.parent, tile=TILE)
+    for tile in plan.tiling:
+        acquisition = tile_acquisition(plan.tile_config(same, tile), configuration.parent, plan.margin)
+        assert acquisition.patch_center == (0.0, 0.0)
 
 
 def test_one_strength_for_all_tiles(configuration: Path) -> None:
@@ -142,6 +157,25 @@ def test_a_tile_starts_from_the_mean_pupil_of_its_teachers(tmp_path: Path) -> No
     # Tile 11 has the teachers 10 and 12, which were given up: it starts as configured.
     assert pupil_of_teachers(configured, tiling.teachers(tiling[11]), store) is configured
     assert pupil_of_teachers(configured, [], store) is configured
+
+
+def test_leds_on_both_sides_of_the_pupils_edge_are_left_out_of_a_tile() -> None:
+    optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    height = 70e-3
+    edge = height * np.tan(np.arcsin(0.2))
+    reach = (32 + 4) * optics.pixel  # half a tile of 64 pixels and its margin
+    inside, on, outside = edge - 1.5 * reach, edge + 0.5 * reach, edge + 1.5 * reach
+    leds = LEDArray.at([(0.0, 0.0), (0.0, inside), (0.0, on), (0.0, outside), (on, 0.0)], height)
+    frames = ArrayFrames(np.ones((5, 64, 64), np.float32))
+    tile = Acquisition(optics, leds, frames)
+    np.testing.assert_array_equal(weights_in_tile(tile, 4), [1, 1, 0, 1, 0])
+    weighted = Acquisition(optics, leds, frames, weights=np.array([0.0, 2.0, 1.0, 3.0, 1.0]))
+    np.testing.assert_array_equal(weights_in_tile(weighted, 4), [0, 2, 0, 3, 0])
+    # Elsewhere the same LED is on one side; directions without a height are on one side everywhere.
+    moved = Acquisition(optics, leds, frames, patch_center=(0.0, 3 * reach))
+    assert weights_in_tile(moved, 4)[2] == 1
+    everywhere = Acquisition(optics, Directions(leds.directions()), frames)
+    np.testing.assert_array_equal(weights_in_tile(everywhere, 4), np.ones(5))
 
 
 def test_the_misfit_is_that_of_the_last_pass() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fouriscope.errors import InvalidInputError
@@ -12,12 +12,13 @@ from fouriscope.field.tiling import Tiling
 
 tilings = st.builds(
     Tiling,
-    st.tuples(st.integers(16, 700), st.integers(16, 700)),
+    st.tuples(st.integers(16, 400), st.integers(16, 400)),
     tile=st.integers(16, 200),
     overlap=st.floats(0.05, 0.5),
 )
 
 
+@settings(deadline=None)
 @given(tilings)
 def test_tiles_cover_the_frame_and_stay_inside(tiling: Tiling) -> None:
     seen = np.zeros(tiling.frame_shape, int)
@@ -33,6 +34,7 @@ def test_tiles_cover_the_frame_and_stay_inside(tiling: Tiling) -> None:
     assert (last.top + last.height, last.left + last.width) == tiling.frame_shape
 
 
+@settings(deadline=None)
 @given(tilings)
 def test_neighbours_share_what_was_asked(tiling: Tiling) -> None:
     for first, second in tiling.pairs():
@@ -45,6 +47,7 @@ def test_neighbours_share_what_was_asked(tiling: Tiling) -> None:
     assert len(list(tiling.pairs())) == rows * (columns - 1) + columns * (rows - 1)
 
 
+@settings(deadline=None)
 @given(tilings)
 def test_teachers_are_neighbours_that_learn_from_nobody(tiling: Tiling) -> None:
     for tile in tiling:

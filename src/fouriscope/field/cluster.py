@@ -17,6 +17,7 @@ from fouriscope.field.dispatch import ClusterError
 from fouriscope.parallel import available_threads
 
 CONNECT_SECONDS = 30
+HEAL_MILLISECONDS = 5000
 SETTINGS: dict[str, Any] = {
     "distributed.worker.memory.target": False,  # tiles leave nothing in a worker that could be written to disk
     "distributed.worker.memory.spill": False,
@@ -25,6 +26,9 @@ SETTINGS: dict[str, Any] = {
     # Without MALLOC_TRIM_THRESHOLD_, which Dask sets: it gives freed memory back at once, and a solver, which asks for
     # it again, would spend a fifth of its time on page faults. A tile gives it back at its end.
     "distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": 1, "MKL_NUM_THREADS": 1, "OPENBLAS_NUM_THREADS": 1},
+    "distributed.worker.memory.monitor-interval": "500ms",
+    "distributed.worker.profile.enabled": False,  # it looks at the solver's stack a hundred times a second
+    "distributed.admin.system-monitor.interval": "2s",
     "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
 }
 
@@ -44,6 +48,7 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, memor
     """
     import dask.config
     from distributed import Client, LocalCluster
+    from tornado.ioloop import PeriodicCallback
 
     with dask.config.set(SETTINGS):
         if scheduler is not None:
@@ -66,7 +71,35 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, memor
             ) as cluster,
             Client(cluster) as client,
         ):
-            yield client
+            healing = PeriodicCallback(Healer(cluster).look, HEAL_MILLISECONDS)
+            cluster.loop.add_callback(healing.start)
+            try:
+                yield client
+            finally:
+                cluster.loop.add_callback(healing.stop)
+
+
+class Healer:
+    """Starts a worker for each that is gone for good.
+
+    Dask starts a killed worker anew, but gives up on one that is killed while it starts. Then, in the end, nobody would
+    be left to work. A worker counts as gone when it was dead at two looks in a row, because starting takes a moment.
+    """
+
+    def __init__(self, cluster: Any) -> None:
+        self.cluster = cluster
+        self._suspects: set[Any] = set()
+
+    def look(self) -> None:
+        """Once every few seconds, in the thread of the cluster's loop."""
+        dead = {name for name, nanny in self.cluster.workers.items() if not nanny.is_alive()}
+        gone, self._suspects = dead & self._suspects, dead
+        wanted = len(self.cluster.worker_spec)
+        for name in gone:
+            self.cluster.worker_spec.pop(name, None)
+            self.cluster.loop.add_callback(self.cluster.workers.pop(name).close)
+        if gone:
+            self.cluster.scale(wanted)
 
 
 def _quiet_resource_tracker() -> None:

@@ -25,13 +25,14 @@ def tile_bytes(plan: FieldPlan, config: RunConfig, base: Path) -> int:
     """What the reconstruction of one tile takes, without its frames."""
     tile = plan.tiling[len(plan.tiling) // 2]
     stored = open_stored(config.frames, base) if config.frames.path is not None else None
+    lights = build_illumination(config.illumination, base)
     geometry = Geometry.compile(
         build_optics(config),
-        build_illumination(config.illumination, base),
+        lights,
         plan.tiling.tile_shape,
         margin=plan.margin,
         object_shape=(plan.scale * plan.grid_shape[0], plan.scale * plan.grid_shape[1]),
-        patch_center=tile_center(config, plan.tiling, tile, stored),
+        patch_center=tile_center(config, lights, plan.tiling, tile, stored),
     )
     return memory_needed(geometry, config)
 

@@ -11,7 +11,7 @@ import numpy as np
 from fouriscope.acquisition import Frames
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.tiling import Tile, Tiling
-from fouriscope.optics import automatic_object_shape
+from fouriscope.optics import Illumination, automatic_object_shape
 from fouriscope.run.assemble import build_illumination, build_optics, chosen_margin
 from fouriscope.run.measured import open_stored
 from fouriscope.run.sections import RunConfig
@@ -148,13 +148,18 @@ def _scale(config: RunConfig, base: Path, tiling: Tiling, margin: int, stored: F
     optics, lights = build_optics(config), build_illumination(config.illumination, base)
     grid = (tiling.tile_shape[0] + 2 * margin, tiling.tile_shape[1] + 2 * margin)
     largest = max(
-        float(np.hypot(*lights.directions(tile_center(config, tiling, tile, stored)).T).max()) for tile in tiling
+        float(np.hypot(*lights.directions(tile_center(config, lights, tiling, tile, stored)).T).max())
+        for tile in tiling
     )
     return automatic_object_shape(optics, largest, grid)[0] // grid[0]
 
 
-def tile_center(config: RunConfig, tiling: Tiling, tile: Tile, stored: Frames | None) -> tuple[float, float]:
-    """(y, x) in metres of a tile's centre from the optical axis."""
+def tile_center(
+    config: RunConfig, lights: Illumination, tiling: Tiling, tile: Tile, stored: Frames | None
+) -> tuple[float, float]:
+    """(y, x) in metres of a tile's centre from the optical axis; directions without a height are known in one place."""
+    if getattr(lights, "height", None) is None:
+        return config.microscope.patch_center
     pixel = build_optics(config).pixel
     whole = getattr(stored, "stored_shape", tiling.frame_shape)
     origin = (0, 0) if config.frames.roi is None else config.frames.roi[:2]

@@ -13,9 +13,10 @@ from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.costs import WORKER_BYTES, disk_bytes, read_bytes, tile_bytes, window_bytes
 from fouriscope.field.plan import FieldPlan, tile_center
+from fouriscope.field.tile_acquisition import tile_acquisition
 from fouriscope.paper import phase_image
 from fouriscope.parallel import available_threads, threads
-from fouriscope.run.assemble import build_acquisition, build_illumination, build_model, build_optics, build_solver
+from fouriscope.run.assemble import build_illumination, build_model, build_optics, build_solver
 from fouriscope.run.execute import close_stream, from_nothing
 from fouriscope.run.measured import open_stored
 from fouriscope.run.sections import RunConfig
@@ -124,10 +125,10 @@ def _probe(plan: FieldPlan, config: RunConfig, base: Path) -> tuple[float, float
 
 def _acquisition(plan: FieldPlan, config: RunConfig, base: Path) -> Acquisition:
     if config.frames.path is not None:
-        return build_acquisition(config, base)
+        return tile_acquisition(config, base, plan.margin)
     lights, optics = build_illumination(config.illumination, base), build_optics(config)
     tile = plan.tiling[len(plan.tiling) // 2]
-    center = tile_center(config, plan.tiling, tile, None)
+    center = tile_center(config, lights, plan.tiling, tile, None)
     blank = Acquisition(
         optics, lights, ArrayFrames(np.ones((len(lights), *plan.tiling.tile_shape), np.float32)), patch_center=center
     )

@@ -14,10 +14,12 @@ from fouriscope.acquisition import CorrectedFrames, Corrections, Frames, find_ba
 from fouriscope.acquisition.byte_sizes import format_bytes
 from fouriscope.acquisition.corrections import border_background
 from fouriscope.acquisition.stored import StoredFrames
+from fouriscope.acquisition.tile_layout import CompleteArray
 from fouriscope.alignment.trials import liveliest_corner
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.costs import read_bytes
 from fouriscope.field.plan import FieldPlan
+from fouriscope.field.tile_acquisition import tile_acquisition
 from fouriscope.field.tiling import Tile
 from fouriscope.priors import as_prior
 from fouriscope.run.aligned import aligned, with_alignment
@@ -62,7 +64,7 @@ def prepare(
     settled = parse_config(request | {"frames": frames}, where="after a look at the frames")
     if images:
         settled = _unmasked(settled)
-    _dry_run(plan.tile_config(settled, plan.tiling[len(plan.tiling) // 2]), base)
+    _dry_run(plan.tile_config(settled, plan.tiling[len(plan.tiling) // 2]), base, plan.margin)
     document: dict[str, Any] = request | {"frames": frames}
     notes: list[str] = []
 
@@ -140,7 +142,7 @@ def settled_strengths(
         return {}
     plain = _unmasked(config) if images else config
     tile = _liveliest_tile(plain, base, plan)
-    acquisition = build_acquisition(plan.tile_config(plain, tile), base)
+    acquisition = tile_acquisition(plan.tile_config(plain, tile), base, plan.margin)
     solver = build_solver(acquisition, plan.tile_config(plain, tile))
     assert isinstance(solver, Descent)
     solver.solve(build_stop(config.stop) | Iterations(STRENGTH_ITERATIONS))
@@ -196,9 +198,9 @@ def _say_if_read_often(config: RunConfig, base: Path, plan: FieldPlan, say: Tell
         )
 
 
-def _dry_run(config: RunConfig, base: Path) -> None:
+def _dry_run(config: RunConfig, base: Path, margin: int) -> None:
     """Build the solver of one tile, so that what is wrong is told in seconds, not by every worker."""
-    acquisition = build_acquisition(config, base)
+    acquisition = tile_acquisition(config, base, margin)
     try:
         build_solver(acquisition, from_nothing(config))
     finally:
@@ -225,9 +227,9 @@ def identity(stored: Frames) -> dict[str, Any]:
     the time of its last change."""
     path = getattr(stored, "path", None)
     found: dict[str, Any] = {"shape": list(stored.shape)}
-    known = getattr(getattr(stored, "array", None), "attrs", {}).get("fouriscope_checksum")
-    if known is not None:
-        return found | {"checksum": str(known)}
+    array = getattr(stored, "array", None)
+    if isinstance(array, CompleteArray):
+        return found | {"checksum": array.checksum}
     if isinstance(path, Path):
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
         states = [file.stat() for file in files]

@@ -25,7 +25,10 @@ from fouriscope.run.ome_zarr import create_object as create_object_array
 from fouriscope.run.ome_zarr import create_ome_zarr, display_window, write_metadata
 from fouriscope.run.phases import nearest_turn
 
-BLOCK = 1024  # pixels a side; making a coarse block of two channels takes about 150 MB
+BLOCK = 1024  # pixels a side
+# Rows of a coarse block that are made at a time: the finer level that a whole one covers would take more memory than a
+# tile's reconstruction, and a worker of a large field more than one of a small field.
+STRIP = 128
 PHASE, AMPLITUDE = "phase", "amplitude"
 
 
@@ -124,16 +127,26 @@ class Pyramid:
                 f"level {level} has no finer one to be computed from: coarsen levels 1 to {len(self.shapes) - 1}, "
                 "and give the pixels of level 0 to write_block"
             )
+        _require_block(block, self.shapes[level])
+        images = {channel: np.empty((block.height, block.width), np.float32) for channel in self.channels}
+        for first in range(0, block.height, STRIP):
+            height = min(STRIP, block.height - first)
+            strip = Block(block.row + first, block.column, height, block.width)
+            for channel, image in self._coarsened(level, strip).items():
+                images[channel][first : first + height] = image
+        self.write_block(level, block, images)
+
+    def _coarsened(self, level: int, strip: Block) -> dict[str, NDArray[Any]]:
         fine_shape = self.shapes[level - 1]
-        rows, columns = (covered(part, size) for part, size in zip(block.slices, fine_shape, strict=True))
+        rows, columns = (covered(part, size) for part, size in zip(strip.slices, fine_shape, strict=True))
         fine = dict(zip(self.channels, self.read(level - 1, rows, columns), strict=True))
-        mean = partial(_finite_mean, coarse=block.slices, shape=fine_shape)
+        mean = partial(_finite_mean, coarse=strip.slices, shape=fine_shape)
         images = {channel: mean(image) for channel, image in fine.items()}
         if PHASE in fine:
             with np.errstate(invalid="ignore"):  # of missing pixels, which some processors complain about
                 field = fine.get(AMPLITUDE, np.float32(1)) * np.exp(1j * fine[PHASE])
             images[PHASE] = nearest_turn(np.angle(mean(field)), images[PHASE])
-        self.write_block(level, block, images)
+        return images
 
     def finish(self) -> None:
         """Write the metadata, by which viewers find the image; call it when every level is complete.

@@ -98,10 +98,14 @@ def pyramid_of(plan: FieldPlan, target: Path) -> Pyramid:
 
 
 def corrected(plan: FieldPlan, config: RunConfig, overlaps: Sequence[Overlap]) -> list[Correction]:
-    """The constants of all tiles, and what else was free: with LEDs or a pupil that tiles refine, a ramp of the phase;
-    with brightnesses that they refine, a factor of the amplitude."""
+    """The constants of all tiles, and what else was free.
+
+    A ramp of the phase, where each tile refines its LEDs, or its pupil bin by bin. Not with Zernike coefficients: they
+    have no tilt, and each tile's own slow errors, alike in all of them, would be taken for ramps that bend the field.
+    A factor of the amplitude, where tiles refine brightnesses.
+    """
     calibration = config.calibration
-    ramps = calibration.zernike or calibration.pixels or calibration.leds or plan.keeps_pupils(config)
+    ramps = calibration.leds or plan.keeps_pupils(config)
     found = solve_seams(plan.tiling, plan.scale, overlaps, ramps=ramps)
     if calibration.gains:
         return found

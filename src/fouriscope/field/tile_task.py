@@ -20,11 +20,12 @@ from fouriscope.acquisition.byte_sizes import parse_bytes
 from fouriscope.acquisition.stored import StoredFrames
 from fouriscope.errors import FouriscopeError
 from fouriscope.field.folder import FieldFolder
+from fouriscope.field.tile_acquisition import tile_acquisition
 from fouriscope.field.tile_store import BrokenTileError, TileRecord, TileStore, checksum
 from fouriscope.field.tiling import Tile
 from fouriscope.optics import Pupil
 from fouriscope.parallel import threads
-from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_solver, build_stop
+from fouriscope.run.assemble import BuiltSolver, build_solver, build_stop
 from fouriscope.run.measured import open_stored
 from fouriscope.run.memory import keep_freed_memory, return_free_memory
 from fouriscope.run.sections import RunConfig
@@ -89,7 +90,7 @@ def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | Non
     plan, tile = field.plan, field.plan.tiling[index]
     config = plan.tile_config(field.config(), tile)
     config = with_frames_memory(config, field.path, attempt, memory)
-    acquisition = build_acquisition(config, field.path)
+    acquisition = tile_acquisition(config, field.path, plan.margin)
     pupil = pupil_of_teachers(acquisition.pupil, plan.tiling.teachers(tile), field.store)
     acquisition = replace(acquisition, pupil=pupil)
     solver = build_solver(acquisition, config)

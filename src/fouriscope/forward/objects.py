@@ -6,6 +6,7 @@ With W = ∂d/∂ō (the Wirtinger derivative of a real d with respect to the co
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal
 
@@ -18,13 +19,20 @@ from fouriscope.parallel import run_sliced
 RealArray = NDArray[Any]
 ComplexArray = NDArray[Any]
 ObjectName = Literal["phase", "complex"]
+Limits = tuple[float, float] | None
+
+# Amplitudes that a sample can have, beside the empty bright field; frames of a wrong gain included. Beyond them nothing
+# is measured, and a pixel that a step threw there would never come back: e^{−μ} has no slope where it is zero.
+BRIGHTEST = 5.0
+DARKEST = 1e-3
 
 
 class ObjectModel(ABC):
-    """x → o(x). ``channels`` names the real images that x is made of, in order."""
+    """x → o(x). ``channels`` names the real images that x is made of, in order; ``limits`` bounds them."""
 
     name: ClassVar[ObjectName]
     channels: ClassVar[tuple[str, ...]]
+    limits: ClassVar[tuple[Limits, ...]]
 
     @abstractmethod
     def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
@@ -37,6 +45,14 @@ class ObjectModel(ABC):
     @abstractmethod
     def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
         """∇_x d from W = ∂d/∂ō at o = ``transmittance``."""
+
+    def tempered(self, x: RealArray, gradient: RealArray) -> RealArray:
+        """∇d, shortened in pixels where |o| > 1: there the curvature of d is |o|² times that of a clear pixel.
+
+        One step size for all pixels is as long as a clear one allows. In a bright one it would overshoot, and the next
+        step from where it lands still more: a spike grows out of noise. Divided by |o|² the direction still leads down.
+        """
+        return gradient
 
     def images(self, x: RealArray) -> list[RealArray]:
         """The 2-D images of x, one for each channel, as views: what a prior denoises."""
@@ -57,6 +73,7 @@ class PhaseObject(ObjectModel):
 
     name = "phase"
     channels = ("phase",)
+    limits = (None,)
 
     def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
         return object_shape
@@ -86,6 +103,7 @@ class ComplexObject(ObjectModel):
 
     name = "complex"
     channels = ("phase", "absorption")
+    limits = (None, (-math.log(BRIGHTEST), math.log(1 / DARKEST)))
 
     def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
         return (2, *object_shape)
@@ -106,6 +124,9 @@ class ComplexObject(ObjectModel):
             gradient.shape[1],
         )
         return gradient
+
+    def tempered(self, x: RealArray, gradient: RealArray) -> RealArray:
+        return np.asarray(gradient * np.exp(2 * np.minimum(x[1], 0)), gradient.dtype)
 
 
 def object_model(name: str | ObjectModel) -> ObjectModel:

@@ -61,10 +61,15 @@ class Denoising:
             self.temperature = temperature
 
     def __call__(self, z: RealArray, step: float) -> RealArray:
-        """Denoise after steps down the data fidelity of length ``step`` in all: σ = √(step · λ)."""
+        """Denoise after steps down the data fidelity of length ``step`` in all: σ = √(step · λ).
+
+        Images are first brought within the limits of the object model.
+        """
         x = np.empty_like(z)
         images = zip(self.object.images(z), self.object.images(x), strict=True)
         for channel, (prior, (before, after)) in enumerate(zip(self.priors, images, strict=True)):
+            limits = self.object.limits[channel]
+            before = before if limits is None else np.clip(before, *limits)
             self.strengths[channel] = strength = self._strength(prior, before)
             after[...] = prior.denoise_next(before, math.sqrt(step * strength))
         return x

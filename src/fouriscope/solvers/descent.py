@@ -155,6 +155,7 @@ class Descent(Solver):
                 calibration.forget()
             self._retreat(misfit)
             raise WentAstrayError
+        gradient = self.fidelity.model.object.tempered(s, gradient)
         if calibration is not None:
             calibration.revise(self.fidelity, s, batch)
         elif self.sampler.is_fixed:

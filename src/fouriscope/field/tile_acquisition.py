@@ -1,0 +1,36 @@
+"""What a tile has been measured with: the acquisition of its window, without the frames that it cannot explain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.run.assemble import build_acquisition
+from fouriscope.run.sections import RunConfig
+
+
+def tile_acquisition(config: RunConfig, base: Path, margin: int) -> Acquisition:
+    """The acquisition of a tile's configuration (:meth:`~fouriscope.field.plan.FieldPlan.tile_config`)."""
+    acquisition = build_acquisition(config, base)
+    return replace(acquisition, weights=weights_in_tile(acquisition, margin))
+
+
+def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64]:
+    """The weights of the frames in one tile: 0 for LEDs whose direct light passes the pupil in a part of it only.
+
+    Seen from one corner of a tile such an LED is bright field, from another dark field, and its frame has an edge that
+    no object has. One direction for the whole tile cannot explain it, and the attempt spoils the tile. A few LEDs are
+    concerned, each in a strip of tiles; elsewhere it counts as ever.
+    """
+    given = np.ones(len(acquisition)) if acquisition.weights is None else np.asarray(acquisition.weights, np.float64)
+    if getattr(acquisition.illumination, "height", None) is None:  # directions that are the same everywhere
+        return given
+    rows, columns = (size / 2 + margin for size in acquisition.frame_shape)
+    pixel, (y, x) = acquisition.optics.pixel, acquisition.patch_center
+    corners = [(y + down * rows * pixel, x + right * columns * pixel) for down in (-1, 1) for right in (-1, 1)]
+    passes = [acquisition.optics.passes(np.hypot(*acquisition.illumination.directions(corner).T)) for corner in corners]
+    return np.where(np.all(passes, axis=0) | ~np.any(passes, axis=0), given, 0.0)
