@@ -12,6 +12,7 @@ BENCHMARKS = (
     "epoch",
     "memory",
     "streaming",
+    "live",
     "importing",
     "field",
     "fft_libraries",

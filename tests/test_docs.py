@@ -55,6 +55,14 @@ def test_the_example_of_a_calibration_runs() -> None:
     assert names["result"].snr(names["phase"]).aligned > 20
 
 
+def test_the_example_of_a_live_reconstruction_runs() -> None:
+    (example,) = blocks(ROOT / "docs" / "live.md", "python")
+    names: dict[str, Any] = {}
+    exec(compile(example, "docs/live.md", "exec"), names)
+    assert names["live"].arrived.sum() > 5
+    assert names["result"].snr(names["phase"]).aligned > 15
+
+
 @pytest.mark.parametrize("page", ["calibration.md", "from-my-microscope-to-a-picture.md"])
 def test_sections_shown_on_other_pages_are_understood(page: str) -> None:
     (described,) = blocks(ROOT / "docs" / "configuration.md", "toml")

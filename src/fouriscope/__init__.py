@@ -43,6 +43,8 @@ _HOME = {
     "Result": "run",
     "RunFolder": "run",
     "reconstruct": "reconstruction",
+    "LiveReconstruction": "live",
+    "stream": "live",
     "Tuning": "tuning",
     "tune": "tuning",
     "metrics": "",
@@ -66,6 +68,7 @@ __all__ = [
     "ForwardModel",
     "GlassSlide",
     "LEDArray",
+    "LiveReconstruction",
     "Minibatch",
     "NoPrior",
     "Optics",
@@ -86,6 +89,7 @@ __all__ = [
     "plots",
     "reconstruct",
     "simulate",
+    "stream",
     "tune",
 ]
 
@@ -110,6 +114,7 @@ if TYPE_CHECKING:
     from fouriscope.acquisition import Acquisition, open_frames
     from fouriscope.fidelity import DataFidelity, Minibatch
     from fouriscope.forward import ForwardModel, check_adjoint, check_gradient
+    from fouriscope.live import LiveReconstruction, stream
     from fouriscope.optics import Directions, GlassSlide, LEDArray, Optics, Pupil
     from fouriscope.priors import (
         BM3D,

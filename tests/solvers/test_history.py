@@ -58,6 +58,7 @@ def test_what_json_cannot_be_a_record() -> None:
 def test_a_solver_writes_every_column() -> None:
     truth = np.random.default_rng(0).standard_normal(phase_problem().model.x_shape)
     solver = make_solver(phase_problem(), "SGD, epochs", truth=truth)
+    solver.frames_arrived = 49  # of a live reconstruction alone
     history = solver.solve(Iterations(4))
     for name, column in history.columns().items():
         assert column.shape == (4,)

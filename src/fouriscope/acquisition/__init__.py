@@ -1,6 +1,7 @@
 """y_i: frames on demand, what is done to them, and the acquisition they belong to."""
 
 from fouriscope.acquisition.acquisition import Acquisition
+from fouriscope.acquisition.arriving import ArrivingFrames, arriving_below
 from fouriscope.acquisition.corrections import CorrectedFrames, Corrections
 from fouriscope.acquisition.description import Description
 from fouriscope.acquisition.frames import ArrayFrames, CalibratedFrames, Frames, open_frames
@@ -16,6 +17,7 @@ from fouriscope.acquisition.tiled_store import verify_tiled, write_tiled
 __all__ = [
     "Acquisition",
     "ArrayFrames",
+    "ArrivingFrames",
     "CalibratedFrames",
     "CorrectedFrames",
     "Corrections",
@@ -29,6 +31,7 @@ __all__ = [
     "Survey",
     "TiffFrames",
     "ZarrFrames",
+    "arriving_below",
     "bad_frames",
     "describe",
     "find_bad_pixels",

@@ -40,6 +40,10 @@ class Calibrator(ABC):
         """A better model, from what was watched or from ``x`` and the frames of ``batch``; None leaves it as it is."""
 
     @abstractmethod
+    def measurements_grew(self, share: float) -> None:
+        """What was all of the measurements is now ``share`` of them: passes that were made count so much less."""
+
+    @abstractmethod
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         """Everything beside the model that is needed to go on exactly."""
 

@@ -64,6 +64,11 @@ class Calibration:
                 revised = True
         return revised
 
+    def measurements_grew(self, share: float) -> None:
+        """What was all of the measurements is now ``share`` of them, and so are the passes that were made."""
+        for one in self.calibrators:
+            one.measurements_grew(share)
+
     def state_arrays(self, model: ForwardModel) -> dict[str, NDArray[Any]]:
         """Everything that is needed to go on exactly, the model as found included."""
         own = {f"{one.name}.{key}": array for one in self.calibrators for key, array in one.state_arrays().items()}

@@ -65,6 +65,9 @@ class LEDGains(Calibrator):
         limit = np.log(self.bound)
         return model.revised(gains=np.exp(np.clip(logs, -limit, limit)))
 
+    def measurements_grew(self, share: float) -> None:
+        self._turns.passes *= share
+
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         return self._turns.state_arrays()
 

@@ -124,6 +124,9 @@ class PixelPupil(Calibrator):
         bounded = np.clip(modulus / modulus[disc].mean(), *self.modulus)
         return np.asarray(np.where(disc, bounded * np.exp(1j * phase), 1.0))
 
+    def measurements_grew(self, share: float) -> None:
+        self._passes *= share
+
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {"counters": np.array([self._passes, self._gathered])}
         if self._totals is not None:

@@ -91,6 +91,9 @@ class LEDPositions(Calibrator):
         moved = np.clip(moved, -self.bound, self.bound)
         return model.revised(illumination=Adjusted(base, moved * bin_na))
 
+    def measurements_grew(self, share: float) -> None:
+        self._turns.passes *= share
+
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         return self._turns.state_arrays()
 

@@ -125,6 +125,9 @@ class ZernikePupil(Calibrator):
         squares = np.einsum("jkpq,pq->jk", self._products, np.einsum("b,bpq->pq", scale, energies))
         return np.asarray(squares - np.einsum("b,bj,bk->jk", scale / total, means, means))
 
+    def measurements_grew(self, share: float) -> None:
+        self._newton.passes *= share
+
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         return self._newton.state_arrays()
 

@@ -85,6 +85,12 @@ def simulate(
     field_curvature: Annotated[
         float, typer.Option(help="With --field: defocus in metres at the frame's corner, by the distance squared.")
     ] = 0.0,
+    live: Annotated[
+        bool,
+        typer.Option("--live/--no-live", help="One file a frame into OUT/frames, at its time: try `fouriscope watch`."),
+    ] = False,
+    rate: Annotated[float, typer.Option(help="With --live: frames a second.")] = 5.0,
+    order: Annotated[str, typer.Option(help="With --live: `na`, from the axis outwards, or `random`.")] = "na",
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same frames.")] = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -102,6 +108,9 @@ def simulate(
         radius=radius,
         field=field,
         curvature=field_curvature,
+        live=live,
+        rate=rate,
+        order=order,
         seed=seed,
         console=_console(quiet),
     )
@@ -133,6 +142,42 @@ def resume(
     from fouriscope.cli.reconstruct import run_resumption
 
     raise typer.Exit(run_resumption(run, iterations, checkpoint_seconds, memory, console=_console(quiet), quiet=quiet))
+
+
+@app.command()
+def watch(
+    folder: Annotated[Path, typer.Argument(help="Where frames come, one image each; it may come later, too.")],
+    config: Annotated[Path, typer.Option(help="The configuration, a TOML file; FOLDER stands in for frames.path.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The run folder; default: run beside CONFIG. One that was stopped here goes on."),
+    ] = None,
+    until: Annotated[
+        str,
+        typer.Option(help="`converged`: \\[stop] of CONFIG, counted from the last frame; or seconds without a frame."),
+    ] = "converged",
+    first_number: Annotated[
+        int | None,
+        typer.Option(min=0, max=1, help="Whether the numbers in file names count LEDs from 0 or 1. docs/live.md"),
+    ] = None,
+    checkpoint_seconds: CheckpointSeconds = None,
+    quiet: Quiet = False,
+) -> None:
+    """Reconstruct while an acquisition program is still writing frames, and say when more no longer help."""
+    from fouriscope.cli.watch import run_watch
+
+    raise typer.Exit(
+        run_watch(
+            folder,
+            config,
+            out,
+            until=until,
+            first_number=first_number,
+            checkpoint_seconds=checkpoint_seconds,
+            console=_console(quiet),
+            quiet=quiet,
+        )
+    )
 
 
 @app.command()

@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -64,6 +64,13 @@ def shown_progress(console: Console, stop: StopRule, label: str, *, quiet: bool)
 @contextmanager
 def graceful_interrupt() -> Iterator[Callback]:
     """Ctrl-C (or SIGTERM) lets the iteration end and then stops the solver; a second Ctrl-C stops at once."""
+    with asked_to_stop() as asked:
+        yield lambda solver, record: asked()
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C or SIGTERM came; a second one raises at once."""
     asked = threading.Event()
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -73,7 +80,7 @@ def graceful_interrupt() -> Iterator[Callback]:
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda solver, record: asked.is_set()
+        yield asked.is_set
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

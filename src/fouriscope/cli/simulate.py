@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from fouriscope.acquisition import Acquisition, CalibratedFrames
+from fouriscope.cli.playing import play
 from fouriscope.errors import InsufficientMemoryError, InvalidInputError
 from fouriscope.field.simulated import GROUP_BYTES, FieldSimulation, field_curvature, simulate_field
 from fouriscope.optics import Geometry
@@ -36,16 +37,21 @@ def run_simulation(
     radius: float,
     field: bool,
     curvature: float,
+    live: bool,
+    rate: float,
+    order: str,
     seed: int,
     console: Console,
 ) -> None:
-    """Write frames.tif, truth.tif and config.toml into ``out``."""
+    """Write frames.tif, truth.tif and config.toml into ``out``; ``live``, one file a frame and at its time."""
     if noise not in ("stack", "frame"):
         raise InvalidInputError(f"--noise must be 'stack' or 'frame', got {noise!r}")
     if not (np.isfinite(phase_range) and phase_range > 0):
         raise InvalidInputError(f"--phase-range must be positive, got {phase_range}")
     if curvature and not field:
         raise InvalidInputError("--field-curvature changes over the field: give --field, too")
+    if live and field:
+        raise InvalidInputError("--live plays the frames of one patch: leave out --field")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InvalidInputError(f"{out} exists and is not empty; choose another folder")
     _check_memory(frame, radius, field)
@@ -72,6 +78,10 @@ def run_simulation(
         data = simulate(model, truth, snr_db=snr_db, noise=kind, camera=camera, seed=seed)
         count = len(data)
         out.mkdir(parents=True, exist_ok=True)
+        if live:
+            document = describe_acquisition(out, data, illumination)
+            play(out, data, document, rate=rate, order=order, seed=seed, console=console)
+            return
         write_acquisition(out, data, illumination)
     console.print(
         f"{escape(str(out))}: {count} frames of {frame} × {frame}, object {truth.shape[0]} × {truth.shape[1]}\n"
@@ -124,17 +134,20 @@ def write_field(out: Path, simulation: FieldSimulation, illumination: dict[str, 
 
 def write_acquisition(out: Path, data: Acquisition, illumination: dict[str, Any]) -> None:
     """frames.tif (one page a frame), truth.tif, and the configuration that names them, which comes last."""
-    frames = data.frames
+    frames = data.frames.frames if isinstance(data.frames, CalibratedFrames) else data.frames
+    _write_tiff(out / "frames.tif", np.stack([frames.frame(index) for index in range(len(data))]))
+    write_text(out / "config.toml", tomli_w.dumps(describe_acquisition(out, data, illumination)))
+
+
+def describe_acquisition(out: Path, data: Acquisition, illumination: dict[str, Any]) -> dict[str, Any]:
+    """truth.tif, and the configuration that reconstructs frames.tif beside it."""
     section: dict[str, Any] = {"path": "frames.tif"}
-    if isinstance(frames, CalibratedFrames):
-        section |= {"offset": frames.offset, "gain": frames.gain}
-        frames = frames.frames
-    stack = np.stack([frames.frame(index) for index in range(len(data))])
-    _write_tiff(out / "frames.tif", stack)
+    if isinstance(data.frames, CalibratedFrames):
+        section |= {"offset": data.frames.offset, "gain": data.frames.gain}
     if data.truth is not None:
         _write_tiff(out / "truth.tif", data.truth)
         section["truth"] = "truth.tif"
-    document = {
+    return {
         "frames": section,
         "microscope": PAPER_MICROSCOPE,
         "illumination": illumination,
@@ -143,7 +156,6 @@ def write_acquisition(out: Path, data: Acquisition, illumination: dict[str, Any]
         "solver": {"batch": min(60, len(data)), "seed": 0},
         "stop": {"iterations": 300},
     }
-    write_text(out / "config.toml", tomli_w.dumps(document))
 
 
 def _write_tiff(path: Path, array: NDArray[Any]) -> None:

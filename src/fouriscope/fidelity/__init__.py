@@ -1,5 +1,6 @@
 """d_j and its gradient: losses, the data fidelity, samplers."""
 
+from fouriscope.fidelity.arriving import ArrivingSampler
 from fouriscope.fidelity.data import DataFidelity, ValueAndGradient
 from fouriscope.fidelity.losses import AmplitudeLoss, IntensityLoss, Loss, PoissonLoss, as_loss
 from fouriscope.fidelity.pipeline import Contributions, Observer
@@ -17,6 +18,7 @@ from fouriscope.fidelity.samplers import (
 __all__ = [
     "AllLEDs",
     "AmplitudeLoss",
+    "ArrivingSampler",
     "Contributions",
     "DataFidelity",
     "EpochSampler",

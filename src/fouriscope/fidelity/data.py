@@ -113,6 +113,10 @@ class DataFidelity:
                 )
         self.model = self._pipeline.model = model
 
+    def reweigh(self, weights: NDArray[Any]) -> None:
+        """Other w_j from now on: a frame that was left out because it had not arrived counts when it has."""
+        self.weights = self._checked_weights(weights)
+
     def __len__(self) -> int:
         """J, the number of measurements."""
         return len(self.model)

@@ -53,6 +53,10 @@ class Sampler(ABC):
         """True if every draw is the same, so that misfits of different iterations can be compared."""
         return False
 
+    def settled(self) -> Sampler:
+        """What it draws when nothing is to be made up for: itself, unless it lets late measurements catch up."""
+        return self
+
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         return {}
 
@@ -156,6 +160,9 @@ class StratifiedSampler(Sampler):
     name = "stratified"
 
     def __init__(self, population: NDArray[np.int64], batch: int, bright_field: NDArray[np.bool_]) -> None:
+        self._arrange(population, batch, bright_field)
+
+    def _arrange(self, population: NDArray[np.int64], batch: int, bright_field: NDArray[np.bool_]) -> None:
         self.population, self.batch = population, batch
         bright = bright_field[population]
         strata = [stratum for stratum in (population[bright], population[~bright]) if len(stratum)]

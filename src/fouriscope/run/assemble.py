@@ -15,7 +15,7 @@ from fouriscope.acquisition.led_table import read_led_table
 from fouriscope.calibration import Calibration, Calibrator, LEDGains, LEDPositions, PixelPupil, ZernikePupil
 from fouriscope.calibration.positions import REACH
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import DataFidelity, PoissonLoss, Sampler, make_sampler
+from fouriscope.fidelity import DataFidelity, Loss, PoissonLoss, Sampler, as_loss, make_sampler
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import (
     Adjusted,
@@ -83,8 +83,8 @@ def build_acquisition(config: RunConfig, folder: Path) -> Acquisition:
         optics,
         illumination,
         data.frames,
-        pupil=_build_pupil(config.pupil, folder),
-        patch_center=_patch_center(config, stored, illumination),
+        pupil=build_pupil(config.pupil, folder),
+        patch_center=patch_center_of(config, stored, illumination),
         weights=data.weights,
         mask=data.mask,
         truth=None if source.truth is None else load_image(folder / source.truth),
@@ -99,7 +99,7 @@ def build_geometry(config: RunConfig, folder: Path) -> Geometry:
         stored = open_stored(config.frames, folder)
         # With what belongs to it, because counts that do not fit must be told here too.
         Acquisition(build_optics(config), illumination, stored)
-        shape, center = stored.shape[1:], _patch_center(config, stored, illumination)
+        shape, center = stored.shape[1:], patch_center_of(config, stored, illumination)
     assert shape is not None  # checked with the configuration
     return Geometry.compile(
         build_optics(config),
@@ -111,7 +111,7 @@ def build_geometry(config: RunConfig, folder: Path) -> Geometry:
     )
 
 
-def _patch_center(config: RunConfig, stored: Frames, illumination: Illumination) -> tuple[float, float]:
+def patch_center_of(config: RunConfig, stored: Frames, illumination: Illumination) -> tuple[float, float]:
     """[microscope] places the centre of whole frames; a region of interest lies beside it.
 
     Directions without a height are the same everywhere, so there nothing moves.
@@ -129,7 +129,8 @@ def build_optics(config: RunConfig) -> Optics:
     return Optics(scope.wavelength, scope.na, scope.magnification, scope.camera_pixel, scope.medium_index)
 
 
-def _build_pupil(section: PupilSection, folder: Path) -> Pupil:
+def build_pupil(section: PupilSection, folder: Path) -> Pupil:
+    """The aberrations of the section [pupil]; an array in it is looked for in ``folder``."""
     array = None if section.array is None else load_image(folder / section.array)
     return Pupil(zernike=section.zernike, defocus=section.defocus, array=array)
 
@@ -228,19 +229,8 @@ def build_solver(
     ``watch`` is shown each frame and its own mask while they are checked.
     """
     settings = config.solver
-    beginning: StartName | NDArray[Any]
-    if start is not None:
-        beginning = start
-    elif settings.start != "array":
-        beginning = settings.start
-    else:
-        raise InvalidInputError(
-            'solver.start = "array" is a note of a starting point that Python was given and no file holds; '
-            'use "flat", "linear" or "epry", or call fouriscope.reconstruct with the array'
-        )
-    model = build_model(acquisition, config)
-    loss = PoissonLoss(settings.poisson_background) if settings.loss == "poisson" else settings.loss
-    fidelity = DataFidelity.of(acquisition, model, loss=loss)
+    beginning = beginning_of(config, start)
+    fidelity = DataFidelity.of(acquisition, build_model(acquisition, config), loss=build_loss(config))
     acquisition.check_frames(watch)  # now that weights and mask are known to have the right shapes
     population = np.flatnonzero(fidelity.weights > 0)
     batch = min(settings.batch, len(population))
@@ -249,16 +239,47 @@ def build_solver(
         "all" if batch == len(population) and settings.sampler != "uniform" else settings.sampler,
         population=population,
         batch=batch,
-        bright_field=model.geometry.bright_field,
+        bright_field=fidelity.model.geometry.bright_field,
         # The subset of a fixed sampler must not move the random numbers of the iterations.
         rng=np.random.default_rng((settings.seed, 1)),
     )
-    common: dict[str, Any] = {"start": beginning, "seed": settings.seed, "truth": acquisition.truth}
+    return solver_with(fidelity, sampler, acquisition, config, beginning, prior, prior_absorption)
+
+
+def solver_with(
+    fidelity: DataFidelity,
+    sampler: Sampler,
+    acquisition: Acquisition,
+    config: ReconstructionConfig,
+    start: StartName | NDArray[Any],
+    prior: Prior | None = None,
+    prior_absorption: Prior | None = None,
+) -> BuiltSolver:
+    """The configured solver over a fidelity and a sampler, with its calibration."""
     if config.calibration.leds:
-        _require_room(model, config.calibration.leds_bound)
+        _require_room(fidelity.model, config.calibration.leds_bound)
+    common: dict[str, Any] = {"start": start, "seed": config.solver.seed, "truth": acquisition.truth}
     solver = _build_method(config, fidelity, sampler, common, prior, prior_absorption)
     solver.calibration = build_calibration(config.calibration)
     return solver
+
+
+def build_loss(config: ReconstructionConfig) -> Loss:
+    """The configured loss."""
+    settings = config.solver
+    return PoissonLoss(settings.poisson_background) if settings.loss == "poisson" else as_loss(settings.loss)
+
+
+def beginning_of(config: ReconstructionConfig, start: NDArray[Any] | None) -> StartName | NDArray[Any]:
+    """Where the solver starts: what Python was given, or what the configuration names."""
+    if start is not None:
+        return start
+    if config.solver.start != "array":
+        return config.solver.start
+    raise InvalidInputError(
+        'solver.start = "array" is a note of a starting point that Python was given and no file holds; '
+        'use "flat", "linear" or "epry", or call fouriscope.reconstruct with the array'
+    )
 
 
 def _require_room(model: ForwardModel, bound: float) -> None:

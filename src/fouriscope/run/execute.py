@@ -136,6 +136,11 @@ def resume_run(
             f"{run.path} is a whole field, which goes on with the command that began it: fouriscope field CONFIG "
             f"--out {run.path}"
         )
+    if run.provenance().get("watch", {}).get("complete") is False:
+        raise RunFolderError(
+            f"{run.path} was watching frames arrive and was stopped before all were in it; it goes on with the command "
+            f"that began it: fouriscope watch FOLDER --config CONFIG --out {run.path}"
+        )
     thread_count()
     run.lock()
     try:
@@ -213,6 +218,22 @@ def _solve(
     checkpoint_seconds: float | None,
     on_start: Callable[[Geometry], object] | None = None,
 ) -> Result:
+    def solve(keep: Callback) -> BuiltSolver:
+        if on_start is not None:
+            on_start(solver.fidelity.model.geometry)
+        solver.solve(build_stop(config.stop), [keep, *callbacks])
+        return solver
+
+    return solve_into(run, solve, checkpoint_seconds)
+
+
+def solve_into(
+    run: RunFolder, solve: Callable[[Callback], BuiltSolver], checkpoint_seconds: float | None = None
+) -> Result:
+    """Let ``solve(keep)`` run a solver and return it when it has stopped; ``keep`` must see every iteration.
+
+    Metrics and checkpoints are written on the way, the result at the end, and how it ended, however that was.
+    """
     interval = CHECKPOINT_SECONDS if checkpoint_seconds is None else checkpoint_seconds
     saved = time.monotonic()
 
@@ -225,9 +246,8 @@ def _solve(
                 saved = time.monotonic()
 
     try:
-        if on_start is not None:
-            on_start(solver.fidelity.model.geometry)
-        history: History = solver.solve(build_stop(config.stop), [keep, *callbacks])
+        solver = solve(keep)
+        history: History = solver.history
         reason = solver.stop_reason or ""
         if len(history):
             with _writing(run):

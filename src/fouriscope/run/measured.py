@@ -111,8 +111,8 @@ def corrections_of(
         bit_shift=section.bit_shift,
         amplitude=section.amplitude,
         offset=section.offset,
-        dark=None if dark is None else _cut(dark, stored),
-        flat=None if flat is None else _cut(flat, stored),
+        dark=None if dark is None else cut(dark, stored),
+        flat=None if flat is None else cut(flat, stored),
         flat_level=None if flat is None else float(flat.mean()),
         exposures=section.exposures,
         background=section.background,
@@ -150,7 +150,7 @@ def rejected_frames(
 def _mask(
     section: FramesSection, survey: Survey | None, counts: Frames, stored: Frames, folder: Path
 ) -> Frames | NDArray[Any] | None:
-    good = None if section.mask is None else _cut(load_image(folder / section.mask), stored)
+    good = None if section.mask is None else cut(load_image(folder / section.mask), stored)
     if section.bad_pixels == "auto":
         working = find_bad_pixels(counts)
         good = working if good is None else (np.asarray(good) != 0) & working
@@ -172,7 +172,7 @@ def _mean_image(names: str | tuple[str, ...] | None, folder: Path) -> NDArray[np
     return np.asarray(pages.mean(axis=0, dtype=np.float64))
 
 
-def _cut(image: NDArray[Any], stored: Frames) -> NDArray[Any]:
+def cut(image: NDArray[Any], stored: Frames) -> NDArray[Any]:
     """An image of whole frames cut to the region of interest; one of the region's own shape stays as it is."""
     whole = stored.stored_shape if isinstance(stored, StoredFrames) else stored.shape[1:]
     if image.shape[-2:] != whole or whole == stored.shape[1:]:

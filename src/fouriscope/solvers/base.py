@@ -51,6 +51,7 @@ class Solver(ABC):
         self.history = History()
         self.stop_reason: str | None = None
         self.calibration: Calibration | None = None
+        self.frames_arrived: float = math.nan
         self._truth = truth
 
     @property
@@ -69,6 +70,16 @@ class Solver(ABC):
     @abstractmethod
     def load_state(self, state: SolverState) -> None:
         """Go back to a state returned by :meth:`state`."""
+
+    def measurements_changed(
+        self, leds: NDArray[np.int64], before: NDArray[np.int64], population: NDArray[np.int64], *, begin_again: bool
+    ) -> None:
+        """Frames of ``leds`` arrived or were replaced: what the sampler draws from was ``before``, is ``population``.
+
+        ``begin_again`` says that it has changed so much that what was learnt from it is outdated.
+        """
+        if self.calibration is not None:
+            self.calibration.measurements_grew(len(before) / len(population))
 
     def observed(self) -> RealArray:
         """The part of x that is compared with the truth: all of it unless a subclass knows better."""
@@ -94,6 +105,7 @@ class Solver(ABC):
                 strength=report.strength,
                 snr=snr.aligned,
                 snr_raw=snr.raw,
+                frames_arrived=self.frames_arrived,
             )
             self.history.append(record)
             interrupted = [bool(callback(self, record)) for callback in callbacks]

@@ -85,6 +85,7 @@ class Descent(Solver):
         self._retreats = 0
         self._prepared = False
         self._iterations = 0
+        self._began = 0  # the iteration at which the measurements became what they are
         self._start_name = start if isinstance(start, str) else "array"
         self._x = starting_point(start, fidelity, sampler.population)
         self.begin_at(self._x)
@@ -133,7 +134,7 @@ class Descent(Solver):
             self._control.find(self.fidelity, at, self.sampler, self.rng)
             self.denoise.reset()  # what a prior kept from an earlier run must not change this one
             self._prepared = True
-        self.denoise.take_temperature(self._x, self._iterations, self.sampler.population, self.rng)
+        self.denoise.take_temperature(self._x, self._iterations - self._began, self.sampler.population, self.rng)
         while True:
             try:
                 report = self.iterate()
@@ -160,6 +161,27 @@ class Descent(Solver):
         elif self.sampler.is_fixed:
             self._control.watch(s, gradient)
         return Slope(misfit, gradient, batch)
+
+    def measurements_changed(
+        self, leds: NDArray[np.int64], before: NDArray[np.int64], population: NDArray[np.int64], *, begin_again: bool
+    ) -> None:
+        """Take note of frames that arrived, without measuring anything anew for one or two of them.
+
+        d is a mean: its curvature, nearly all of it from bright-field frames, is as large as their share, so γ goes
+        with one over that share; and T, the temperature of the noise, falls as 1/J. If the population has changed much,
+        γ is measured again (at the flat object, which costs least), T in the iterations that follow, and the momentum
+        ends: it led to where another mean is least.
+        """
+        super().measurements_changed(leds, before, population, begin_again=begin_again)
+        self._safeguard.measurements_changed(leds)
+        self.denoise.temperature *= len(before) / len(population)
+        bright = self.fidelity.model.geometry.bright_field
+        self._control.scale(bright[before].mean() / max(bright[population].mean(), 1 / len(population)))
+        if begin_again and self._prepared:
+            self._control.find(self.fidelity, np.zeros_like(self._x), self.sampler.settled(), self.rng)
+            self._safeguard.begin_again()
+            self.begin_at(self._x)
+            self._began = self._iterations - 1  # not 0: that is the flat start, at which dark field says nothing
 
     def _retreat(self, misfit: float) -> None:
         if not self._control.automatic:

@@ -34,6 +34,8 @@ class Record:
         λ of the prior; with several images, of the first.
     snr, snr_raw
         dB against the truth, where it is known: without the unobservable constant, and as it is. NaN otherwise.
+    frames_arrived
+        Frames that had arrived, while they do; NaN where all were there from the beginning.
     """
 
     iteration: int
@@ -45,6 +47,7 @@ class Record:
     strength: float
     snr: float = math.nan
     snr_raw: float = math.nan
+    frames_arrived: float = math.nan
 
     def as_dict(self) -> dict[str, Any]:
         """Plain finite numbers, as JSON can hold them; those that are not known are left out."""

@@ -55,13 +55,28 @@ class Safeguard:
         return misfit <= max(ALARM * self.fidelity.value(self.refuge, batch), DEPTH * empty)
 
     def _empty_misfit(self, batch: Minibatch) -> float:
+        model, used = self.fidelity.model, self.fidelity.weights > 0
         if self.empty is None:
-            model = self.fidelity.model
-            used = np.flatnonzero(self.fidelity.weights > 0)
-            self.empty = np.zeros(len(model))
-            self.empty[used] = self.fidelity.misfits(np.zeros(model.x_shape, model.dtype), used)
+            self.empty = np.full(len(model), np.nan)
+        unknown = np.flatnonzero(np.isnan(self.empty) & used)
+        if len(unknown):
+            self.empty[unknown] = self.fidelity.misfits(np.zeros(model.x_shape, model.dtype), unknown)
         weights = batch.weights * self.fidelity.weights[batch.leds]
-        return float(np.dot(weights, self.empty[batch.leds])) / batch.size
+        counted = weights > 0  # of a frame that is left out nothing is known, and NaN × 0 would still be NaN
+        return float(np.dot(weights[counted], self.empty[batch.leds][counted])) / batch.size
+
+    def measurements_changed(self, leds: NDArray[np.int64]) -> None:
+        """Frames of ``leds`` have arrived, or others took their place: what an empty field makes of them is not known.
+
+        What is known of the others stays: before an alarm the same measurements are compared anyway.
+        """
+        if self.empty is not None:
+            self.empty[leds] = np.nan
+
+    def begin_again(self) -> None:
+        """Forget trend and refuge: the measurements have become others, and so have their misfits."""
+        self.trend = self.empty_trend = math.nan
+        self.best, self.refuge = math.inf, None
 
     def retreat(self) -> RealArray | None:
         """Where to start again; what was learnt about misfits on the way astray is forgotten."""
@@ -70,10 +85,11 @@ class Safeguard:
 
     def values(self) -> dict[str, Any]:
         # The misfits of an empty field too: a calibration has changed the model with which they were computed.
-        empty = None if self.empty is None else self.empty.tolist()
+        # JSON has no NaN; null is read back as one.
+        empty = None if self.empty is None else [None if math.isnan(one) else one for one in self.empty.tolist()]
         return {"trend": self.trend, "empty_trend": self.empty_trend, "best": self.best, "empty": empty}
 
     def load(self, values: dict[str, Any], refuge: RealArray | None) -> None:
         self.trend, self.empty_trend, self.best = (float(values[name]) for name in ("trend", "empty_trend", "best"))
-        self.empty = None if values["empty"] is None else np.array(values["empty"])
+        self.empty = None if values["empty"] is None else np.array(values["empty"], np.float64)
         self.refuge = refuge

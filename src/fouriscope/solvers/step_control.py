@@ -44,6 +44,12 @@ class StepControl:
             )
         self.size = 1 / largest
 
+    def scale(self, factor: float) -> None:
+        """The curvature has become 1/``factor`` of what it was: the step grows with it, if it is ours to choose."""
+        if self.automatic:
+            self.size *= factor
+            self._before = None
+
     def watch(self, s: RealArray, gradient: RealArray) -> None:
         """Two gradients over the same measurements show the curvature on the way between them, for nothing."""
         if not self.automatic:
@@ -79,7 +85,9 @@ def _part(batch: Minibatch, bright: NDArray[np.bool_] | None) -> Minibatch:
 def _probes(sampler: Sampler, rng: np.random.Generator) -> Iterator[Minibatch]:
     """Minibatches to look at: one that stays the same, or enough of those that change."""
     count = frames = 0
-    while count < 1 or not (sampler.is_fixed or (count >= MINIBATCHES_PROBED and frames >= FRAMES_PROBED)):
+    while count < MINIBATCHES_PROBED or frames < FRAMES_PROBED:
         batch = sampler.draw(rng)
         yield batch
+        if sampler.is_fixed or len(batch.leds) == len(sampler.population):
+            return
         count, frames = count + 1, frames + len(batch.leds)

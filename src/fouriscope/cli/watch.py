@@ -1,0 +1,105 @@
+"""`fouriscope watch`: a picture that gets better while frames arrive."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.text import Text
+
+from fouriscope.cli.progress import asked_to_stop
+from fouriscope.cli.reconstruct import INTERRUPTED
+from fouriscope.errors import InvalidInputError
+from fouriscope.live import WatchedFolder
+from fouriscope.run import Result, load_config
+from fouriscope.solvers import Callback, Record, Solver
+
+CONVERGED = "converged"
+
+
+def run_watch(
+    folder: Path,
+    config_path: Path,
+    out: Path | None,
+    *,
+    until: str,
+    first_number: int | None,
+    checkpoint_seconds: float | None,
+    console: Console,
+    quiet: bool,
+) -> int:
+    """Reconstruct what arrives in ``folder`` into ``out``; returns the exit code."""
+    run_folder = out if out is not None else config_path.parent / "run"
+    watched = WatchedFolder(
+        load_config(config_path),
+        config_path.parent,
+        folder,
+        run_folder,
+        first_number=first_number,
+        silence=_silence(until),
+        tell=lambda line: console.print(escape(line)),
+    )
+    waiting = "" if folder.is_dir() else ", which is not there yet"
+    console.print(f"waiting for frames in {escape(str(folder))}{waiting}; Ctrl-C ends")
+    with asked_to_stop() as asked, _shown(console, watched, quiet=quiet) as progress:
+        result = watched.run(callbacks=progress, asked_to_stop=asked, checkpoint_seconds=checkpoint_seconds)
+    if result is None:
+        console.print("no bright-field frame has come, so nothing was reconstructed, and nothing written")
+        return INTERRUPTED
+    return _report(result, watched, run_folder, console)
+
+
+def _report(result: Result, watched: WatchedFolder, run_folder: Path, console: Console) -> int:
+    assert watched.live is not None
+    last, live = result.history.last, result.provenance["live"]
+    console.print(
+        f"{live['arrived']} of {live['expected']} frames, {last.iteration} iterations, {last.seconds:.1f} s (stopped: "
+        f"{result.stop_reason})"
+    )
+    if "snr" in last.as_dict():
+        console.print(f"SNR {last.snr:.2f} dB without the constant that cannot be observed, {last.snr_raw:.2f} dB raw")
+    if live["arrived"] < live["expected"]:
+        console.print(escape(live["outlook"]))
+    console.print(f"{escape(str(run_folder))}/result: {escape(', '.join(_written(run_folder)))}")
+    return INTERRUPTED if result.stop_reason == "interrupted" else 0
+
+
+def _written(run_folder: Path) -> list[str]:
+    return sorted(path.name for path in (run_folder / "result").iterdir())
+
+
+def _silence(until: str) -> float | None:
+    """Seconds without a frame after which to stop; None for "converged"."""
+    if until == CONVERGED:
+        return None
+    try:
+        seconds = float(until)
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise InvalidInputError(f"--until must be 'converged' or a number of seconds without a frame, got {until!r}")
+    return seconds
+
+
+@contextmanager
+def _shown(console: Console, watched: WatchedFolder, *, quiet: bool) -> Iterator[list[Callback]]:
+    """Two lines that are kept up to date: what has come and how it fits, and whether more would help."""
+    if quiet or not console.is_terminal:
+        yield []
+        return
+    with Live(Text("preparing"), console=console, refresh_per_second=5) as display:
+
+        def show(solver: Solver, record: Record) -> None:
+            assert watched.live is not None
+            details = f"{record.frames_arrived:.0f} of {len(watched.live.arrived)} frames  iteration {record.iteration}"
+            details += f"  misfit {record.misfit:.4g}"
+            if not math.isnan(record.snr):
+                details += f"  SNR {record.snr:.2f} dB"
+            display.update(Text(f"{details}\n{watched.live.outlook().sentence}"))
+
+        yield [show]

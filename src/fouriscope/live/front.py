@@ -1,0 +1,85 @@
+"""The front door of live reconstruction: a microscope in, something to add frames to out."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition, ArrivingFrames
+from fouriscope.live.reconstruction import LiveReconstruction
+from fouriscope.optics import Illumination, Optics, Pupil
+from fouriscope.priors import PriorLike
+from fouriscope.reconstruction import configure
+from fouriscope.run.assemble import build_prior
+
+
+def stream(
+    optics: Optics,
+    illumination: Illumination,
+    frame_shape: tuple[int, int],
+    *,
+    pupil: Pupil | None = None,
+    patch_center: tuple[float, float] = (0.0, 0.0),
+    weights: NDArray[Any] | None = None,
+    mask: NDArray[Any] | None = None,
+    periodic: bool = False,
+    truth: NDArray[Any] | None = None,
+    prior: PriorLike = "tv",
+    prior_absorption: PriorLike = None,
+    start: Literal["flat", "linear", "epry"] | NDArray[Any] = "flat",
+    **options: Any,
+) -> LiveReconstruction:
+    """A reconstruction that begins before its frames are there: ``live.add(frame, led)`` when one is.
+
+    Parameters
+    ----------
+    optics, illumination, pupil, patch_center, weights, mask, periodic, truth
+        See :class:`fouriscope.Acquisition`: what is known before the first frame.
+    frame_shape
+        (rows, columns) of a frame. Intensities are in units of the empty bright field.
+    prior, prior_absorption, start, options
+        As in :func:`fouriscope.reconstruct`: method, batch, loss, object, object_shape, margin, calibrate, step,
+        precision, seed… When to stop is up to you.
+
+    Examples
+    --------
+    >>> import numpy as np, fouriscope as fs
+    >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> leds = fs.LEDArray.square(7, pitch=4e-3, height=70e-3)
+    >>> model = fs.ForwardModel(optics, leds, frame_shape=(32, 32))
+    >>> y, x = np.indices(model.object_shape) / model.object_shape[0] - 0.5
+    >>> phase = 0.3 * (np.hypot(y, x) < 0.25)
+    >>> camera = fs.simulate(model, phase, snr_db=40, seed=0).frames
+    >>> live = fs.stream(optics, leds, (32, 32), periodic=True, batch=20, seed=0)
+    >>> for led in reversed(range(len(leds))):  # in whatever order they are taken
+    ...     live.add(camera.frame(led), led)
+    ...     record = live.step()  # None until there is a bright-field frame
+    >>> record = live.advance(iterations=40)
+    >>> live.outlook().sentence
+    'all frames have arrived'
+    >>> bool(live.result().snr(phase).aligned > 10)
+    True
+    """
+    acquisition = Acquisition(
+        optics,
+        illumination,
+        ArrivingFrames((len(illumination), *frame_shape)),
+        pupil=Pupil() if pupil is None else pupil,
+        patch_center=patch_center,
+        weights=weights,
+        mask=mask,
+        periodic=periodic,
+        truth=truth,
+    )
+    chosen = build_prior(prior, where="prior")
+    other = None if prior_absorption is None else build_prior(prior_absorption, where="prior_absorption")
+    named = "array" if isinstance(start, np.ndarray) else start
+    return LiveReconstruction(
+        acquisition,
+        configure(acquisition, prior=chosen, prior_absorption=other, start=named, **options),
+        prior=chosen,
+        prior_absorption=other,
+        start=start if isinstance(start, np.ndarray) else None,
+    )
