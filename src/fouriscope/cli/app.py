@@ -327,6 +327,19 @@ def denoise(
 
 
 @app.command()
+def view(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, live or finished, or a folder of runs.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of 127.0.0.1; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page, or only say where.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the address, and errors.")] = False,
+) -> None:
+    """Show runs in the browser, while they run and when they are done."""
+    from fouriscope.cli.view import run_view
+
+    run_view(runs, port=port, browser=browser, console=_console(False), quiet=quiet)
+
+
+@app.command()
 def priors() -> None:
     """List the priors: what each is, and whether it can be used here."""
     from fouriscope.cli.priors import show_priors

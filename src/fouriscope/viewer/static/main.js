@@ -1,0 +1,89 @@
+// Start everything, and keep it fresh.
+
+import * as api from './api.js';
+import * as controls from './controls.js';
+import * as convergence from './convergence.js';
+import * as details from './details.js';
+import { image, renew } from './images.js';
+import * as keys from './keys.js';
+import * as leds from './leds.js';
+import * as pointer from './pointer.js';
+import * as runlist from './runlist.js';
+import * as saving from './saving.js';
+import * as scale from './scale.js';
+import * as stage from './stage.js';
+import { atMostEvery, set, state, tell } from './store.js';
+import * as theme from './theme.js';
+
+const PACE = 1000; // milliseconds between two descriptions of a run that goes on
+const describers = new Map();
+
+function describe(run) {
+  if (!describers.has(run)) {
+    describers.set(
+      run,
+      atMostEvery(PACE, async () => {
+        state.runs[run] = await api.run(run).catch((error) => lostRun(run, error));
+        tell('runs');
+        tell('draw');
+      }),
+    );
+  }
+  describers.get(run)();
+}
+
+const lostRun = (run, error) => ({ ...state.runs[run], state: 'unknown', message: error.message });
+
+function changed(run, kinds) {
+  if (kinds.includes('images')) {
+    renew(run, [state.quantity]);
+    tell('changed', run);
+  }
+  if (kinds.includes('metrics')) convergence.renew(run);
+  describe(run);
+}
+
+/** After the first connection, and after each that was lost: everything may have changed. */
+async function begin() {
+  const found = await api.runs();
+  const isFirst = !state.runs.length;
+  state.runs = found;
+  if (isFirst) set({ visible: new Set(found.keys()), second: Math.min(1, found.length - 1) });
+  document.title = `${found.map(({ name }) => name).join(', ')} – fouriscope`;
+  tell('runs');
+  tell('draw');
+  found.forEach((_, run) => {
+    if (!isFirst) renew(run, [state.quantity]);
+    convergence.renew(run);
+  });
+}
+
+function lost() {
+  for (const about of state.runs) Object.assign(about, { message: 'The server does not answer; is `fouriscope view` running?' });
+  tell('runs');
+}
+
+for (const part of [theme, controls, scale, stage, pointer, convergence, leds, details, runlist, saving, keys]) part.begin();
+api.listen(changed, begin, lost);
+
+// For tests and for the console: where a pixel lies on the screen, and which version of it is shown.
+window.fouriscope = {
+  state,
+  painter: stage.painter.kind,
+  version: (run) => image(run, state.quantity)?.version ?? null,
+  whereIs(pane, row, column) {
+    const shown = stage.panes[pane];
+    const box = shown.canvas.getBoundingClientRect();
+    const place = shown.place(state.view);
+    return {
+      x: box.left + (place.left + (column + 0.5) * place.across) / shown.ratio,
+      y: box.top + (place.top + (row + 0.5) * place.down) / shown.ratio,
+    };
+  },
+  colourAt(pane, row, column) {
+    const shown = stage.panes[pane];
+    const place = shown.place(state.view);
+    const at = [place.left + (column + 0.5) * place.across, place.top + (row + 0.5) * place.down].map(Math.floor);
+    return [...shown.context.getImageData(...at, 1, 1).data.slice(0, 3)];
+  },
+};
