@@ -53,12 +53,13 @@ def demo(
     ),
     iterations: Annotated[int, typer.Option(min=1, help="Iterations of each reconstruction.")] = 300,
     seed: Annotated[int, typer.Option(min=0, help="Of noise and minibatches.")] = 0,
+    view: Annotated[bool, typer.Option("--view", help="Look on in the browser while it works.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Simulate the paper's microscope, reconstruct with and without a prior, and draw the result."""
     from fouriscope.cli.demo import run_demo
 
-    run_demo(out, iterations=iterations, seed=seed, console=_console(quiet), quiet=quiet)
+    run_demo(out, iterations=iterations, seed=seed, console=_console(quiet), quiet=quiet, view=view)
 
 
 @app.command()

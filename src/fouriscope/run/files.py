@@ -51,9 +51,7 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_arrays(
-    path: Path, arrays: dict[str, NDArray[Any]], values: dict[str, Any], *, durable: bool = True
-) -> None:
+def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], values: dict[str, Any], *, durable: bool = True) -> None:
     """Arrays and JSON in one uncompressed zip, readable by ``np.load`` and by any unzip; nothing is pickled."""
     with atomic_write(path, durable=durable) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("state.json", json.dumps(_as_json(values), allow_nan=False))

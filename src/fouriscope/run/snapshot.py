@@ -129,9 +129,7 @@ def read_snapshot(folder: Path) -> Snapshot | None:
     except FileNotFoundError:
         return None
     except (zipfile.BadZipFile, KeyError, TypeError, ValueError, OSError) as error:
-        raise RunFolderError(
-            f"{path}: not a readable snapshot ({error}); delete it, the run writes another"
-        ) from error
+        raise RunFolderError(f"{path}: not a readable snapshot ({error}); delete it, the run writes another") from error
 
 
 class SnapshotWriter:

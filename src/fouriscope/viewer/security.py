@@ -87,7 +87,9 @@ class Guard:
             return PlainTextResponse("This server only shows: GET and HEAD.\n", 405, {"Allow": "GET, HEAD"})
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > LONGEST_ADDRESS:
             return PlainTextResponse(f"The address is longer than {LONGEST_ADDRESS} bytes.\n", 414)
-        if any(name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in headers):
+        if any(
+            name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in headers
+        ):
             return PlainTextResponse("A request must not have a body.\n", 413, {"Connection": "close"})
         return None
 
@@ -107,7 +109,8 @@ class Guard:
         if len(asked) == 1 and self._is_token(asked[0]):
             return RedirectResponse(f"/{asked[0]}/", 307) if scope["path"] == "/" else None
         return PlainTextResponse(
-            "The address must hold the token that `fouriscope view` printed when it started: copy the whole line.\n", 403
+            "The address must hold the token that `fouriscope view` printed when it started: copy the whole line.\n",
+            403,
         )
 
     def _is_token(self, given: str) -> bool:

@@ -4,7 +4,7 @@ import * as api from './api.js';
 import { drawChart } from './chart.js';
 import { atMostEvery, colourOf, on, shownRuns, state, tell } from './store.js';
 
-const CURVES = { misfit: 'misfit', residual: 'residual', snr: 'SNR', step: 'step', strength: 'strength of the prior' };
+const CURVES = { misfit: 'misfit', residual: 'residual', snr: 'SNR', step: 'step', strength: 'strength' };
 const AGAINST = { iteration: 'iterations', seconds: 'seconds', frames_seen: 'frames seen' };
 const PACE = 1000; // milliseconds between two looks at a run that goes on
 
