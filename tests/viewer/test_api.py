@@ -19,6 +19,9 @@ import tifffile
 from numpy.typing import NDArray
 
 from fouriscope.errors import RunFolderError
+from fouriscope.forward import ForwardModel
+from fouriscope.run import RunFolder, load_config
+from fouriscope.run.assemble import build_acquisition, build_model
 from fouriscope.run.snapshot import read_snapshot
 from fouriscope.viewer.events import Watcher
 from fouriscope.viewer.images import log_spectrum
@@ -115,18 +118,48 @@ def test_frames_of_an_led_are_measured_predicted_and_their_difference(finished: 
     assert pages.get(f"/{TOKEN}/api/runs/0/led/49/measured").status_code == 404
 
 
-@pytest.mark.parametrize(
-    "sections",
-    [
-        {"solver": {"method": "epry", "epry_pupil_step": 1.0, "batch": 49}, "prior": {"name": "none"}},
-        {"calibration": {"gains": True, "zernike": True}},
-    ],
-)
-def test_predictions_are_those_of_the_recovered_pupil_and_gains(
-    tmp_path: Path, sections: dict[str, dict[str, Any]]
-) -> None:
-    run = real_run(tmp_path, object={"model": "complex", "margin": 0}, **sections)
-    assert np.sqrt((image(Pages([run]), "runs/0/led/24/difference") ** 2).mean()) < 0.03
+def test_predictions_are_those_of_the_calibrated_model(tmp_path: Path) -> None:
+    run = real_run(
+        tmp_path,
+        object={"model": "complex", "margin": 0},
+        pupil={"defocus": 2e-5},  # which is wrong: there was none
+        calibration={"gains": True, "zernike": True},
+        prior={"name": "none"},
+        stop={"iterations": 60},
+    )
+    model = _model(run)
+    snapshot, frames = read_snapshot(run), np.load(tmp_path / "frames.npy")
+    assert snapshot is not None
+    x = np.stack([snapshot.phase, np.asarray(snapshot.absorption)])
+    for led in (24, 2):
+        calibrated = (image(Pages([run]), f"runs/0/led/{led}/difference") ** 2).mean()
+        assert calibrated < 0.5 * ((model.intensity(x, [led])[0] - frames[led]) ** 2).mean()
+
+
+def test_epry_predicts_with_the_pupil_that_it_found(tmp_path: Path) -> None:
+    run = real_run(
+        tmp_path,
+        solver={"method": "epry", "epry_pupil_step": 1.0, "batch": 49},
+        object={"model": "complex", "margin": 0},
+        prior={"name": "none"},
+    )
+    model, checkpoint = _model(run), RunFolder.open(run).read_checkpoint()
+    assert checkpoint is not None
+    spectrum, correction = (checkpoint[0].arrays[name] for name in ("spectrum", "correction"))
+    centre = np.array([24])  # the LED on the axis, whose box lies on whole bins
+    source, target = model._boxes(24)
+    stack, index = model.pupils(centre)
+    grid = np.zeros(model.geometry.grid_shape, complex)
+    grid[target] = spectrum[source] * stack[index[0]] * correction
+    expected = np.abs(np.fft.ifft2(grid) * grid.size / spectrum.size) ** 2
+    assert np.allclose(image(Pages([run]), "runs/0/led/24/predicted"), expected, atol=1e-4)
+    assert not np.allclose(np.abs(correction), np.abs(correction) > 0, atol=1e-2)
+
+
+def _model(run: Path) -> ForwardModel:
+    """As the configuration describes it, before anything was found."""
+    config = load_config(run / "config.toml")
+    return build_model(build_acquisition(config, run), config)
 
 
 def test_an_image_has_a_version_that_changes_with_it(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def model_from_arrays(model: ForwardModel, arrays: dict[str, NDArray[Any]]) -> F
     """``model`` with what :func:`model_arrays` gave of another one."""
     pupil = Pupil(
         zernike={int(index): float(value) for index, value in arrays["zernike"]},
-        defocus=float(arrays["defocus"]),
+        defocus=arrays["defocus"].item(),
         array=arrays.get("pupil"),
     )
     lights: Illumination = model.illumination

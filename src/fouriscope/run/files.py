@@ -57,7 +57,7 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], values: dict[str, 
         archive.writestr("state.json", json.dumps(_as_json(values), allow_nan=False))
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+                np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
 
 
 def _as_json(value: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from typing import Any
 
 from fouriscope.errors import RunFolderError
@@ -44,8 +43,10 @@ class MetricsFile:
                     self._take(file.read(found.st_size - self._offset))
         except FileNotFoundError:
             self._records, self._offset, self._inode = [], 0, -1
+        except RunFolderError:
+            raise
         except OSError as error:
-            raise RunFolderError(f"{NAME}: not readable ({error.strerror or os.strerror(5)})") from error
+            raise RunFolderError(f"{NAME}: not readable ({error.strerror or error})") from error
         return self._records
 
     def _take(self, data: bytes) -> None:

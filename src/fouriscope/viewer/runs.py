@@ -62,7 +62,10 @@ class ViewedRun:
         """What the list of runs shows. A run that cannot be read says why, as a person would."""
         described: dict[str, Any] = {"name": self.name, "kind": "field" if self.is_field else "run", "images": []}
         try:
-            described |= self._state() | {"figures": self.figures(), "image_version": self.image_version()}
+            described |= self._state()
+            if described["state"] in ("gone", "empty", "broken"):
+                return described
+            described |= {"figures": self.figures(), "image_version": self.image_version()}
             described |= self._progress(described["state"]) | {"images": self.images.names()}
         except FouriscopeError as error:
             described |= {"state": "broken", "message": str(error)}

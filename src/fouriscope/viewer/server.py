@@ -162,6 +162,7 @@ class ViewServer:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind(("127.0.0.1", port))
+            self._socket.listen(128)  # from now on a browser waits for us instead of being refused
         except (OSError, OverflowError) as error:
             self._socket.close()
             raise InvalidInputError(
