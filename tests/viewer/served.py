@@ -42,11 +42,11 @@ class Pages:
         return asyncio.run(ask())
 
 
-def real_run(folder: Path, name: str = "run", **sections: dict[str, Any]) -> Path:
+def real_run(folder: Path, **sections: Any) -> Path:
     """A finished run of the small problem."""
     config = write_acquisition(folder, **sections)
-    start_run(load_config(config), folder, folder / name)
-    return folder / name
+    start_run(load_config(config), folder, folder / "run")
+    return folder / "run"
 
 
 def written_run(path: Path, *, state: str = "finished", seed: int = 0, shape: tuple[int, int] = (40, 50)) -> Path:

@@ -71,8 +71,8 @@ def test_without_a_snapshot_the_result_is_shown_and_is_the_same(finished: Path, 
         assert [float(n) for n in one["x-step"].split(",")] == pytest.approx(
             [float(n) for n in other["x-step"].split(",")]
         )
-        pair = [image(pages, f"runs/0/image/{name}") for pages in (before, after)]
-        assert np.allclose(*pair, atol=1e-5, equal_nan=True)
+        shown, saved_one = (image(pages, f"runs/0/image/{name}") for pages in (before, after))
+        assert np.allclose(shown, saved_one, atol=1e-5, equal_nan=True)
     one, other = (get(pages, "runs/0/leds").json() for pages in (before, after))
     assert np.allclose(one["na"], other["na"])
     assert one["objective_na"] == other["objective_na"] == 0.2

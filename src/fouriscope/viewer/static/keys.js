@@ -6,7 +6,7 @@ import { savePicture, saveData } from './saving.js';
 import { choose } from './leds.js';
 import { automatic } from './scale.js';
 import { panes } from './stage.js';
-import { MODES, QUANTITIES, element, set, state } from './store.js';
+import { QUANTITIES, element, set, state } from './store.js';
 import { toggleTheme } from './theme.js';
 import { moved, zoomed } from './viewport.js';
 
@@ -33,9 +33,11 @@ function mode(name) {
   if (name === 'side' || state.runs.length > 1) set({ mode: name });
 }
 
-function tick(by) {
-  const next = ((state.visible.size === 1 ? [...state.visible][0] : -Math.min(by, 0)) + by + state.runs.length) % state.runs.length;
-  set({ visible: new Set([next]), mode: 'side' });
+/** One run alone: the next one, or the first or last if there were several. */
+function alone(by) {
+  const [only] = state.visible;
+  const from = state.visible.size === 1 ? only : by > 0 ? -1 : 0;
+  set({ visible: new Set([(from + by + state.runs.length) % state.runs.length]), mode: 'side' });
 }
 
 const everything = () => set({ visible: new Set(state.runs.keys()), mode: 'side' });
@@ -46,7 +48,7 @@ export const showHelp = () => (help.open ? help.close() : help.showModal());
 const KEYS = [
   [['1', '2', '3', '4', '5'], 'phase, amplitude, spectrum, pupil amplitude, pupil phase', (key) => quantity(Number(key) - 1)],
   [['s', 'w', 'b', 'd'], 'side by side, swipe, blink, difference', (key) => mode({ s: 'side', w: 'swipe', b: 'blink', d: 'difference' }[key])],
-  [['n', 'N'], 'only the next run, only the one before', (key) => tick(key === 'n' ? 1 : -1)],
+  [['n', 'N'], 'only the next run, only the one before', (key) => alone(key === 'n' ? 1 : -1)],
   [['r'], 'all runs', everything],
   [['+', '=', '-'], 'zoom in, zoom out', (key) => zoom(key === '-' ? 1 / 1.25 : 1.25)],
   [['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown'], 'move', (key) => move(...{ ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[key])],
@@ -81,5 +83,3 @@ export function begin() {
   document.getElementById('help-button').addEventListener('click', showHelp);
   document.getElementById('fit').addEventListener('click', fit);
 }
-
-export const MODE_KEYS = Object.keys(MODES);

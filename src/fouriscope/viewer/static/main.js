@@ -4,7 +4,7 @@ import * as api from './api.js';
 import * as controls from './controls.js';
 import * as convergence from './convergence.js';
 import * as details from './details.js';
-import { image, renew } from './images.js';
+import { renew } from './images.js';
 import * as keys from './keys.js';
 import * as leds from './leds.js';
 import * as pointer from './pointer.js';
@@ -66,11 +66,12 @@ function lost() {
 for (const part of [theme, controls, scale, stage, pointer, convergence, leds, details, runlist, saving, keys]) part.begin();
 api.listen(changed, begin, lost);
 
-// For tests and for the console: where a pixel lies on the screen, and which version of it is shown.
+// For tests and for the console: where a pixel lies on the screen, and which version of a run is painted.
 window.fouriscope = {
   state,
   painter: stage.painter.kind,
-  version: (run) => image(run, state.quantity)?.version ?? null,
+  isDrawn: stage.isDrawn,
+  version: (run) => stage.painted.get(run) ?? null,
   whereIs(pane, row, column) {
     const shown = stage.panes[pane];
     const box = shown.canvas.getBoundingClientRect();

@@ -13,6 +13,7 @@ const BLINK_MILLISECONDS = 600;
 
 export const painter = makePainter();
 export const panes = [];
+export const painted = new Map(); // run → version of its image that was painted last
 let asked = false;
 
 /** Draw before the next frame of the screen. */
@@ -24,6 +25,9 @@ export function draw() {
     drawNow();
   });
 }
+
+/** Whether everything that was asked for is on the screen. */
+export const isDrawn = () => !asked && panes.length > 0 && panes.every(({ image: shown }) => shown);
 
 /** Draw at once, for who saves the picture. */
 export function drawNow() {
@@ -78,6 +82,7 @@ function paint(pane, scale) {
     job.second = { image: second, offset: mode === 'difference' ? differenceConstant(first, second) : offsetOf(b) };
   }
   painter.paint(pane.context, pane.canvas.width, pane.canvas.height, job);
+  for (const run of needed) painted.set(run, image(run, quantity).version);
   if (state.profile) pane.drawProfile(state.profile, state.view);
   pane.drawScaleBar(state.view);
 }
