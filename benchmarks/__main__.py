@@ -21,6 +21,7 @@ BENCHMARKS = (
     "steps",
     "calibration",
     "blood_smear",
+    "viewer",
     "paper",
 )
 

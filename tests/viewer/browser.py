@@ -39,7 +39,7 @@ def browsing(url: str, *, shaders: bool = True, scheme: Any = "light") -> Iterat
         page.on("console", lambda message: errors.append(message.text) if "Security Policy" in message.text else None)
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
-        page.goto(url)
+        page.goto(f"{url}#shaders" if shaders else url)
         yield page
         browser.close()
         assert errors == []

@@ -18,14 +18,15 @@ def run_view(runs: Sequence[Path], *, port: int, browser: bool, console: Console
     """Serve the page of ``runs`` until Ctrl-C."""
     server = ViewServer(run_folders(runs), port=port)
     announce(server, browser=browser, console=console, quiet=quiet)
+    if not quiet:
+        console.print("Ctrl-C ends the page; runs go on without it")
     with contextlib.suppress(KeyboardInterrupt):  # that is how one leaves, not an error
         server.run()
 
 
 def announce(server: ViewServer, *, browser: bool, console: Console, quiet: bool = False) -> None:
     """Print the address, and open it."""
-    words = server.url if quiet else f"look at {server.url}\nCtrl-C ends the page; runs go on without it"
-    console.print(words, markup=False)
+    console.print(server.url if quiet else f"look at {server.url}", markup=False)
     if browser:
         # A browser may wait for the page, which waits for us to begin: not from here.
         threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()

@@ -53,10 +53,10 @@ def _routes(runs: list[ViewedRun]) -> Starlette:
 
         return endpoint
 
-    def index(request: Request) -> Response:
+    async def index(request: Request) -> Response:
         return Response(static["index.html"], media_type=TYPES[".html"])
 
-    def asset(request: Request) -> Response:
+    async def asset(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in static or name == "index.html":
             return PlainTextResponse("The page has no such part.\n", 404)

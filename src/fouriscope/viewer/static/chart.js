@@ -75,7 +75,8 @@ export function drawChart(canvas, { series, xLabel, yLabel, log, empty }) {
   }
   context.textAlign = 'center';
   for (const [value, label] of ticks(left, right, Math.max(2, (box.right - box.left) / 70), false)) {
-    context.fillText(label, X(value), box.bottom + 13);
+    const half = context.measureText(label).width / 2;
+    context.fillText(label, Math.min(X(value), width - half - 1), box.bottom + 13);
   }
   context.fillText(xLabel, (box.left + box.right) / 2, height - 3);
   context.save();

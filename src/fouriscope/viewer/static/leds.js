@@ -52,7 +52,7 @@ function draw() {
   const reach = Math.max(leds.objective_na ?? 0, ...leds.na.map(([y, x]) => Math.hypot(y, x))) * 1.06 || 1;
   const svg = node('svg', { viewBox: `${-reach} ${-reach} ${2 * reach} ${2 * reach}`, role: 'group' });
   if (leds.objective_na) svg.append(node('circle', { class: 'pupil', r: leds.objective_na }));
-  const radius = 0.4 * spacing(leds.na);
+  const radius = 0.46 * spacing(leds.na);
   const fractions = fractionsOf(leds[shown.value]);
   leds.na.forEach(([y, x], led) => {
     const circle = node('circle', { class: 'led', cx: x, cy: y, r: radius, 'data-led': led });

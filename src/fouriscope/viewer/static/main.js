@@ -4,7 +4,7 @@ import * as api from './api.js';
 import * as controls from './controls.js';
 import * as convergence from './convergence.js';
 import * as details from './details.js';
-import { renew } from './images.js';
+import { image, renew } from './images.js';
 import * as keys from './keys.js';
 import * as leds from './leds.js';
 import * as pointer from './pointer.js';
@@ -50,6 +50,7 @@ async function begin() {
   state.runs = found;
   if (isFirst) set({ visible: new Set(found.keys()), second: Math.min(1, found.length - 1) });
   document.title = `${found.map(({ name }) => name).join(', ')} – fouriscope`;
+  for (const run of found.keys()) image(run, state.quantity); // on its way while the rest is drawn
   tell('runs');
   tell('draw');
   found.forEach((_, run) => {
@@ -64,7 +65,8 @@ function lost() {
 }
 
 for (const part of [theme, controls, scale, stage, pointer, convergence, leds, details, runlist, saving, keys]) part.begin();
-api.listen(changed, begin, lost);
+begin().catch(lost);
+api.listen(changed, () => state.runs.length && begin().catch(lost), lost);
 
 // For tests and for the console: where a pixel lies on the screen, and which version of a run is painted.
 window.fouriscope = {

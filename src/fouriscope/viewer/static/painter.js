@@ -55,10 +55,14 @@ void main() {
 
 const HOW = { one: 0, swipe: 1, difference: 2 };
 
-/** The painter that this browser can have. */
+/** The painter that suits this browser. WebGL2 without a graphics card is slower than painting pixel by pixel. */
 export function makePainter() {
   const canvas = document.createElement('canvas');
-  const gl = canvas.getContext('webgl2', { antialias: false, preserveDrawingBuffer: true });
+  const gl = canvas.getContext('webgl2', {
+    antialias: false,
+    preserveDrawingBuffer: true,
+    failIfMajorPerformanceCaveat: location.hash !== '#shaders', // which tests ask for, where there is no card
+  });
   return gl ? new ShaderPainter(canvas, gl) : new PlainPainter();
 }
 
@@ -90,6 +94,16 @@ class ShaderPainter {
     gl.useProgram(program);
     gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
     this.at = (name) => gl.getUniformLocation(program, name);
+    this.warmUp();
+  }
+
+  /** Paint one pixel of nothing: the driver compiles for good with the first drawing, best before there is a picture. */
+  warmUp() {
+    const nothing = { image: { rows: 1, columns: 1, values: new Float32Array(1) }, offset: 0 };
+    const context = document.createElement('canvas').getContext('2d');
+    const place = { left: 0, top: 0, across: 1, down: 1 };
+    const job = { first: nothing, how: 'one', swipe: 0, place, table: new Uint8Array(1024), low: 0, high: 1 };
+    this.paint(context, 1, 1, { ...job, wrapped: false, background: [0, 0, 0] });
   }
 
   texture(key, unit, internal, columns, rows, format, type, data) {

@@ -66,12 +66,16 @@ export class Pane {
 
   drawScaleBar(view) {
     const { image, context, ratio } = this;
-    const perPixel = image.step[1] / this.place(view).across;
+    const place = this.place(view);
+    const perPixel = image.step[1] / place.across;
     const length = roundLength(Math.min(this.canvas.width / 3, 180 * ratio) * perPixel);
     const width = length / perPixel;
     const unit = { um: 'µm', NA: 'NA', px: 'px' }[image.axisUnit];
     const text = `${Number(length.toPrecision(1))} ${unit}`;
-    const [right, bottom] = [this.canvas.width - 12 * ratio, this.canvas.height - 12 * ratio];
+    // In the corner of what is seen of the image, not of the pane.
+    const edge = (size, end) => Math.max(60 * ratio, Math.min(size, end)) - 12 * ratio;
+    const right = edge(this.canvas.width, place.left + image.columns * place.across);
+    const bottom = edge(this.canvas.height, place.top + image.rows * place.down);
     context.font = `600 ${12 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
     context.textAlign = 'center';
     const wide = Math.max(width, context.measureText(text).width) + 16 * ratio;

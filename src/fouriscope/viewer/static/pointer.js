@@ -86,15 +86,15 @@ function read() {
     .map(({ run, image: other }) => ({ run, value: other.values[row * other.columns + column], image: other }));
   const parts = found.map(({ run, value }) => {
     const name = runs.length > 1 ? `${state.runs[run].name} ` : '';
-    return `${name}${number(isWrapped() ? wrap(value) : value)}${unit ? ` ${unit}` : ''}`;
+    return `${name}${number(isWrapped() ? wrap(value) : value)}`;
   });
   let value = found[0]?.value;
   if (state.mode === 'difference' && found.length > 1 && sameShape(found[0].image, found[1].image)) {
     const constant = isPhase(state.quantity) ? constantBetween(found[0].image, found[1].image) : 0;
     value = found[1].value - found[0].value - constant;
-    parts.unshift(`difference ${number(value)}${unit ? ` ${unit}` : ''}`);
+    parts.unshift(`difference ${number(value)}`);
   }
-  readout.textContent = [placeText(shown, column, row), ...parts].join('    ');
+  readout.textContent = `${parts.join('   ')} ${unit}     ${placeText(shown, column, row)}`;
   Object.assign(readout.dataset, { value, row, column });
 }
 

@@ -7,7 +7,7 @@ export const QUANTITIES = {
   pupil_amplitude: 'Pupil amplitude',
   pupil_phase: 'Pupil phase',
 };
-export const MODES = { side: 'Side by side', swipe: 'Swipe', blink: 'Blink', difference: 'Difference' };
+export const MODES = { side: 'Side', swipe: 'Swipe', blink: 'Blink', difference: 'Difference' };
 export const COLOURS = ['#0f79b8', '#d4641a', '#12936b', '#b9669b', '#c79100', '#4ea3d8', '#8a6d3b', '#7a67c7'];
 
 export const state = {
