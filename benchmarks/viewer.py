@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ from fouriscope.paper import PAPER_LEDS, PAPER_MICROSCOPE, PAPER_RADIUS
 from fouriscope.run.snapshot import Snapshot, read_snapshot, write_snapshot
 
 FRAME = 100  # which makes an object of 500²
-ITERATIONS = 300
-PAIRS = 5
+ITERATIONS = 50
+TURNS, TURN_SECONDS = 17, 5.0
 UPDATES = 15
 BARS = {"first picture (ms)": 1000.0, "update (ms)": 300.0, "solver while it is viewed (%)": 3.0}
 
@@ -98,6 +99,13 @@ class Browser:
         self.painted(None)
         return 1e3 * (time.perf_counter() - began)
 
+    def look(self, at_it: bool) -> None:
+        """At the page, or at nothing."""
+        if at_it:
+            self.open()
+        else:
+            self.page.goto("about:blank")
+
     def painted(self, other_than: str | None) -> str:
         """Wait until another version of the first run is painted."""
         while True:
@@ -170,19 +178,36 @@ def _changed(snapshot: Snapshot, number: int) -> Snapshot:
 
 
 def slowdown(config: Path, folder: Path) -> float:
-    """Percent by which the solver is slower while its run is viewed; pairs one after the other, the median of all."""
-    ratios = []
-    for pair in range(PAIRS):
-        seconds: dict[bool, float] = {}
-        for viewed in (True, False) if pair % 2 else (False, True):
-            run = folder / f"run-{pair}-{viewed}"
-            viewing = None
-            if viewed:
-                viewing = Viewing(run)
-                viewing.browser.page.goto(viewing.browser._url)
-            seconds[viewed] = solve(config, run)
-            if viewing is not None:
-                viewing.close()
-        ratios.append(seconds[True] / seconds[False])
+    """Percent by which an iteration takes longer while the run is viewed.
+
+    One run, looked at and not looked at in turns of some seconds: what else the machine does meanwhile hits both alike.
+    Each turn is compared with the mean of the two beside it.
+    """
+    document = tomllib.loads(config.read_text(encoding="utf-8"))
+    document["stop"] = {"seconds": 2.0 * TURN_SECONDS * TURNS}
+    long = config.with_name("long.toml")
+    long.write_text(tomli_w.dumps(document), encoding="utf-8")
+    run = folder / "long"
+    command = [sys.executable, "-m", "fouriscope.cli.app", "reconstruct", str(long), "--out", str(run), "--quiet"]
+    with subprocess.Popen(command) as solver:
+        while not (run / "snapshot.npz").exists():
+            time.sleep(0.1)
+        viewing = Viewing(run)
+        turns = []
+        for turn in range(TURNS):
+            viewing.browser.look(turn % 2 == 1)
+            time.sleep(1.0)  # opening and closing the page is not looking at it
+            (first, began), _ = last_record(run), time.sleep(TURN_SECONDS)
+            last, ended = last_record(run)
+            turns.append((ended - began) / (last - first))
+        viewing.close()
+        solver.terminate()
+    ratios = [2 * turns[k] / (turns[k - 1] + turns[k + 1]) for k in range(1, TURNS - 1, 2)]
     print(f"ratios {', '.join(f'{ratio:.3f}' for ratio in ratios)} on {os.cpu_count()} cores\n")
     return 100 * (statistics.median(ratios) - 1)
+
+
+def last_record(run: Path) -> tuple[int, float]:
+    """Iteration and seconds of the last complete line."""
+    line = json.loads((run / "metrics.jsonl").read_bytes().split(b"\n")[-2])
+    return line["iteration"], line["seconds"]

@@ -13,12 +13,16 @@ const shown = document.getElementById('led-colour');
 const ofRun = document.getElementById('led-run');
 
 let leds = null;
+let before = '';
 
 /** Fetch the LEDs of the run anew; misfits that the run did not write are computed by the server, once asked for. */
 const renew = atMostEvery(2000, async () => {
   const run = state.ledRun;
   try {
-    leds = await api.leds(run, false);
+    const found = await api.leds(run, false);
+    const drawn = JSON.stringify([run, shown.value, state.runs[run]?.state, found]);
+    if (drawn === before) return; // three hundred circles are not drawn anew for nothing
+    [leds, before] = [found, drawn];
     draw();
     // While a run works its processor is its own: then only what it writes is shown.
     const idle = state.runs[run]?.state !== 'running';
@@ -28,6 +32,7 @@ const renew = atMostEvery(2000, async () => {
     }
     draw();
   } catch (error) {
+    before = '';
     draw();
     say(error.message);
   }
@@ -134,4 +139,5 @@ export function begin() {
     renew();
   });
   on('changed', (run) => run === state.ledRun && renew());
+  on('ended', (run) => run === state.ledRun && renew());
 }

@@ -23,7 +23,9 @@ function describe(run) {
     describers.set(
       run,
       atMostEvery(PACE, async () => {
+        const before = state.runs[run].state;
         state.runs[run] = await api.run(run).catch((error) => lostRun(run, error));
+        if (before === 'running' && state.runs[run].state !== 'running') tell('ended', run);
         tell('runs');
         tell('draw');
       }),
