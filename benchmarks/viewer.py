@@ -197,7 +197,8 @@ def slowdown(config: Path, folder: Path) -> float:
         for turn in range(TURNS):
             viewing.browser.look(turn % 2 == 1)
             time.sleep(1.0)  # opening and closing the page is not looking at it
-            (first, began), _ = last_record(run), time.sleep(TURN_SECONDS)
+            first, began = last_record(run)
+            time.sleep(TURN_SECONDS)
             last, ended = last_record(run)
             turns.append((ended - began) / (last - first))
         viewing.close()
