@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 import tomllib
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,33 +149,28 @@ def answers(url: str) -> None:
 
 
 def first_picture(run: Path) -> float:
-    viewing = Viewing(run)
-    taken = viewing.browser.open()
-    viewing.close()
-    return taken
+    with closing(Viewing(run)) as viewing:
+        return viewing.browser.open()
 
 
 def update_times(run: Path) -> list[float]:
     """Milliseconds from a written snapshot to its picture on the page."""
-    viewing = Viewing(run)
-    viewing.browser.open()
-    snapshot = read_snapshot(run)
-    assert snapshot is not None
-    version: str | None = viewing.browser.painted(None)
     taken = []
-    for number in range(UPDATES):
-        time.sleep(0.7 + 0.013 * number)  # at another moment of the watcher each time
-        write_snapshot(run, _changed(snapshot, number))
-        began = time.perf_counter()
-        version = viewing.browser.painted(version)
-        taken.append(1e3 * (time.perf_counter() - began))
-    viewing.close()
+    with closing(Viewing(run)) as viewing:
+        viewing.browser.open()
+        snapshot = read_snapshot(run)
+        assert snapshot is not None
+        version = viewing.browser.painted(None)
+        for number in range(UPDATES):
+            time.sleep(0.7 + 0.013 * number)  # at another moment of the watcher each time
+            write_snapshot(run, _changed(snapshot, number))
+            began = time.perf_counter()
+            version = viewing.browser.painted(version)
+            taken.append(1e3 * (time.perf_counter() - began))
     return taken
 
 
 def _changed(snapshot: Snapshot, number: int) -> Snapshot:
-    from dataclasses import replace
-
     return replace(snapshot, phase=snapshot.phase + np.float32(0.01 * number), iteration=snapshot.iteration + number)
 
 
@@ -184,7 +181,7 @@ def slowdown(config: Path, folder: Path) -> float:
     Each turn is compared with the mean of the two beside it.
     """
     document = tomllib.loads(config.read_text(encoding="utf-8"))
-    document["stop"] = {"seconds": 2.0 * TURN_SECONDS * TURNS}
+    document["stop"] = {"iterations": "unlimited", "seconds": 4.0 * TURN_SECONDS * TURNS}
     long = config.with_name("long.toml")
     long.write_text(tomli_w.dumps(document), encoding="utf-8")
     run = folder / "long"
@@ -192,16 +189,15 @@ def slowdown(config: Path, folder: Path) -> float:
     with subprocess.Popen(command) as solver:
         while not (run / "snapshot.npz").exists():
             time.sleep(0.1)
-        viewing = Viewing(run)
         turns = []
-        for turn in range(TURNS):
-            viewing.browser.look(turn % 2 == 1)
-            time.sleep(1.0)  # opening and closing the page is not looking at it
-            first, began = last_record(run)
-            time.sleep(TURN_SECONDS)
-            last, ended = last_record(run)
-            turns.append((ended - began) / (last - first))
-        viewing.close()
+        with closing(Viewing(run)) as viewing:
+            for turn in range(TURNS):
+                viewing.browser.look(turn % 2 == 1)
+                time.sleep(1.0)  # opening and closing the page is not looking at it
+                first, began = last_record(run)
+                time.sleep(TURN_SECONDS)
+                last, ended = last_record(run)
+                turns.append((ended - began) / (last - first))
         solver.terminate()
     ratios = [2 * turns[k] / (turns[k - 1] + turns[k + 1]) for k in range(1, TURNS - 1, 2)]
     print(f"ratios {', '.join(f'{ratio:.3f}' for ratio in ratios)} on {os.cpu_count()} cores\n")

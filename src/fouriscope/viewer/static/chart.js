@@ -26,13 +26,21 @@ function ticks(low, high, count, log) {
   }
   const step = roundStep(high - low || 1, count);
   const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push([k * step, short(Number((k * step).toPrecision(10)))]);
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) {
+    found.push([k * step, short(Number((k * step).toPrecision(10)))]);
+  }
   return found;
 }
 
 function extent(series, key, keep) {
   let [low, high] = [Infinity, -Infinity];
-  for (const line of series) for (const value of line[key]) if (keep(value)) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  for (const line of series) {
+    for (const value of line[key]) {
+      if (!keep(value)) continue;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+  }
   return [low, high];
 }
 
@@ -89,7 +97,8 @@ export function drawChart(canvas, { series, xLabel, yLabel, log, empty }) {
   for (const one of series) {
     context.strokeStyle = one.colour;
     const points = [];
-    one.x.forEach((x, i) => usable(one.y[i]) && points.push([X(x), Y(up(one.y[i]))]));
+    const stride = Math.ceil(one.x.length / (3 * width)); // more points than the screen has columns say nothing
+    one.x.forEach((x, i) => i % stride === 0 && usable(one.y[i]) && points.push([X(x), Y(up(one.y[i]))]));
     line(context, points);
     if (points.length === 1) context.strokeRect(points[0][0] - 1, points[0][1] - 1, 2, 2);
   }

@@ -6,7 +6,7 @@ import { atMostEvery, colourOf, on, shownRuns, state, tell } from './store.js';
 
 const CURVES = { misfit: 'misfit', residual: 'residual', snr: 'SNR', step: 'step', strength: 'strength' };
 const AGAINST = { iteration: 'iterations', seconds: 'seconds', frames_seen: 'frames seen' };
-const PACE = 1000; // milliseconds between two looks at a run that goes on
+const PACE = 2000; // milliseconds between two looks at a run that goes on
 
 const curve = document.getElementById('curve');
 const against = document.getElementById('against');
@@ -29,9 +29,8 @@ async function fetchNew(run) {
   try {
     const found = await api.metrics(run, before);
     const same = found.generation === before.generation && found.from > 0;
-    const columns = Object.fromEntries(
-      Object.entries(found.columns).map(([name, values]) => [name, same ? before.columns[name].concat(values) : values]),
-    );
+    const joined = ([name, values]) => [name, same ? before.columns[name].concat(values) : values];
+    const columns = Object.fromEntries(Object.entries(found.columns).map(joined));
     known.set(run, { generation: found.generation, count: columns.iteration.length, columns });
   } catch {
     known.delete(run); // gone or broken: the list of runs says so in words
@@ -60,9 +59,8 @@ export function begin() {
   for (const [value, text] of Object.entries(CURVES)) curve.append(new Option(text, value));
   for (const [value, text] of Object.entries(AGAINST)) against.append(new Option(text, value));
   for (const select of [curve, against]) select.addEventListener('change', draw);
-  for (const event of ['metrics', 'runs', 'theme', 'state']) {
-    on(event, (changes) => (event !== 'state' || 'visible' in changes || 'mode' in changes || 'first' in changes || 'second' in changes) && draw());
-  }
+  for (const event of ['metrics', 'theme']) on(event, draw);
+  on('state', (changes) => ['visible', 'mode', 'first', 'second'].some((key) => key in changes) && draw());
   new ResizeObserver(draw).observe(canvas);
 }
 

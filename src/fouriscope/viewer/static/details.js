@@ -63,7 +63,13 @@ export function begin() {
   }
   on('led', () => open('frames'));
   on('profile', () => (current === 'profile' ? show() : open('profile')));
-  on('runs', () => ['config', 'figures'].includes(current) && show());
+  let seen = '';
+  on('runs', () => {
+    const now = JSON.stringify(state.runs.map(({ name, state: how, figures }) => [name, how, figures]));
+    if (now === seen) return; // configurations and figures change when a run begins or ends, not meanwhile
+    seen = now;
+    if (['config', 'figures'].includes(current)) show();
+  });
   on('image', () => current === 'profile' && show());
   on('theme', () => current === 'profile' && show());
   on('state', (changes) => {

@@ -15,7 +15,7 @@ import * as stage from './stage.js';
 import { atMostEvery, set, state, tell } from './store.js';
 import * as theme from './theme.js';
 
-const PACE = 1000; // milliseconds between two descriptions of a run that goes on
+const PACE = 2000; // milliseconds between two descriptions of a run that goes on
 const describers = new Map();
 
 function describe(run) {
@@ -23,17 +23,19 @@ function describe(run) {
     describers.set(
       run,
       atMostEvery(PACE, async () => {
-        const before = state.runs[run].state;
+        const [before, looks] = [state.runs[run].state, looksLike(state.runs[run])];
         state.runs[run] = await api.run(run).catch((error) => lostRun(run, error));
         if (before === 'running' && state.runs[run].state !== 'running') tell('ended', run);
+        if (looksLike(state.runs[run]) !== looks) tell('draw');
         tell('runs');
-        tell('draw');
       }),
     );
   }
   describers.get(run)();
 }
 
+// What the stage shows of a description, in words: all else changes often, and is not worth a drawing.
+const looksLike = (about) => JSON.stringify([about.name, about.state, about.images, about.message]);
 const lostRun = (run, error) => ({ ...state.runs[run], state: 'unknown', message: error.message });
 
 function changed(run, kinds) {
@@ -62,11 +64,13 @@ async function begin() {
 }
 
 function lost() {
-  for (const about of state.runs) Object.assign(about, { message: 'The server does not answer; is `fouriscope view` running?' });
+  const message = 'The server does not answer; is `fouriscope view` running?';
+  for (const about of state.runs) Object.assign(about, { message });
   tell('runs');
 }
 
-for (const part of [theme, controls, scale, stage, pointer, convergence, leds, details, runlist, saving, keys]) part.begin();
+const parts = [theme, controls, scale, stage, pointer, convergence, leds, details, runlist, saving, keys];
+for (const part of parts) part.begin();
 begin().catch(lost);
 api.listen(changed, () => state.runs.length && begin().catch(lost), lost);
 
