@@ -23,7 +23,7 @@ SIDE = 1500
 def field(tmp_path: Path) -> Path:
     path = written_run(tmp_path / "field", state="running")
     (path / "snapshot.npz").unlink()
-    plan = FieldPlan(Tiling((SIDE // 5, SIDE // 5), 128, 0.2), (0.0, 0.0), 5, 16, ("phase",), 2e-7)
+    plan = FieldPlan(Tiling((SIDE // 5, SIDE // 5), 128, 0.2), (0, 0), 5, 16, ("phase",), 2e-7)
     write_json(path / "plan.json", plan.as_dict())
     (path / "tiles").mkdir()
     return path
