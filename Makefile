@@ -10,7 +10,7 @@ demo: $(INSTALLED)
 	$(BIN)/fouriscope demo --out demo
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

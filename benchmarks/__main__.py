@@ -23,6 +23,7 @@ BENCHMARKS = (
     "steps",
     "calibration",
     "blood_smear",
+    "viewer",
     "paper",
 )
 

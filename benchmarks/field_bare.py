@@ -11,9 +11,10 @@ import time
 from dataclasses import replace
 
 from fouriscope.field import FieldFolder
+from fouriscope.field.tile_acquisition import tile_acquisition
 from fouriscope.field.tile_task import pupil_of_teachers
 from fouriscope.parallel import threads
-from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
+from fouriscope.run.assemble import build_solver, build_stop
 from fouriscope.run.execute import close_stream
 
 
@@ -21,8 +22,9 @@ def reconstruct(field: FieldFolder, index: int) -> None:
     """What a tile cannot do without."""
     tile = field.plan.tiling[index]
     config = field.plan.tile_config(field.config(), tile)
-    acquisition = build_acquisition(config, field.path)
-    pupil = pupil_of_teachers(acquisition.pupil, field.plan.tiling.teachers(tile), field.store)
+    acquisition = tile_acquisition(config, field.path, field.plan.margin)
+    teachers = [record for t in field.plan.tiling.teachers(tile) if (record := field.store.record(t.index)) is not None]
+    pupil = pupil_of_teachers(acquisition.pupil, teachers, field.store)
     build_solver(replace(acquisition, pupil=pupil), config).solve(build_stop(config.stop))
     close_stream(acquisition)
 

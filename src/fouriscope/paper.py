@@ -15,6 +15,7 @@ from fouriscope.optics import LEDArray, Optics
 
 PAPER_MICROSCOPE = {"wavelength": 513e-9, "na": 0.2, "magnification": 8.1485, "camera_pixel": 6.5e-6}
 PAPER_LEDS = {"pitch": 4e-3, "height": 70e-3}
+PAPER_RADIUS = 9.5  # of the disc of LEDs, in pitches
 
 
 def paper_optics() -> Optics:
@@ -22,12 +23,12 @@ def paper_optics() -> Optics:
     return Optics(**PAPER_MICROSCOPE)
 
 
-def paper_leds(radius: float = 9.5) -> LEDArray:
+def paper_leds(radius: float = PAPER_RADIUS) -> LEDArray:
     """A disc of ``radius`` pitches: 293 LEDs."""
     return LEDArray.disc(PAPER_LEDS["pitch"], PAPER_LEDS["height"], radius)
 
 
-def paper_model(frame: int = 100, radius: float = 9.5) -> ForwardModel:
+def paper_model(frame: int = 100, radius: float = PAPER_RADIUS) -> ForwardModel:
     """The microscope of the paper with frames of ``frame`` × ``frame`` pixels.
 
     >>> paper_model().object_shape

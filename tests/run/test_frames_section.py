@@ -52,9 +52,8 @@ def test_a_region_cuts_everything_that_belongs_to_the_frames(tmp_path: Path) -> 
     np.save(tmp_path / "mask.npy", mask)
     whole = acquired(path)
     part = acquired(prepared(tmp_path, **keys, roi=[2, 5, 20, 16]))
-    flat = np.load(tmp_path / "flat.npy")
-    scale = flat[2:22, 5:21].mean() / flat.mean()  # a flat field is relative to its own mean
-    np.testing.assert_allclose(part.frames.frame(7), whole.frames.frame(7)[2:22, 5:21] * scale, rtol=1e-5, atol=1e-6)
+    # A flat field is relative to its mean over whole frames, so that regions side by side are equally bright.
+    np.testing.assert_allclose(part.frames.frame(7), whole.frames.frame(7)[2:22, 5:21], rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(part.mask, mask[2:22, 5:21])
 
 

@@ -62,6 +62,16 @@ def assert_equal_runs(result: Result, expected: Result, folder: Path) -> None:
     assert not list(folder.glob(".*")), "leftovers of the killed writer"
 
 
+def test_a_calibrated_run_goes_on_from_its_file(tmp_path: Path) -> None:
+    """Its checkpoint holds a single number as an array, which must come back as one."""
+    configuration = write_acquisition(
+        tmp_path / "acquisition", calibration={"zernike": True}, pupil={"defocus": 5e-6}, stop={"iterations": 12}
+    )
+    expected = run(configuration, tmp_path / "expected")
+    run(configuration, tmp_path / "run", stop_at(5))
+    assert_equal_runs(resume_run(tmp_path / "run"), expected, tmp_path / "run")
+
+
 @pytest.mark.parametrize("stopped_at", [1, 10, 33])
 def test_a_stopped_run_goes_on(configuration: Path, uninterrupted: Result, tmp_path: Path, stopped_at: int) -> None:
     first = run(configuration, tmp_path / "run", stop_at(stopped_at))

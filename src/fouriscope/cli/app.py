@@ -53,12 +53,13 @@ def demo(
     ),
     iterations: Annotated[int, typer.Option(min=1, help="Iterations of each reconstruction.")] = 300,
     seed: Annotated[int, typer.Option(min=0, help="Of noise and minibatches.")] = 0,
+    view: Annotated[bool, typer.Option("--view", help="Look on in the browser while it works.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Simulate the paper's microscope, reconstruct with and without a prior, and draw the result."""
     from fouriscope.cli.demo import run_demo
 
-    run_demo(out, iterations=iterations, seed=seed, console=_console(quiet), quiet=quiet)
+    run_demo(out, iterations=iterations, seed=seed, console=_console(quiet), quiet=quiet, view=view)
 
 
 @app.command()
@@ -369,6 +370,19 @@ def denoise(
     from fouriscope.cli.denoise import run_denoise
 
     run_denoise(image, out, prior=prior, sigma=sigma, options=option or [], force=force, console=_console(quiet))
+
+
+@app.command()
+def view(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, live or finished, or a folder of runs.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of 127.0.0.1; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page, or only say where.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the address, and errors.")] = False,
+) -> None:
+    """Show runs in the browser, while they run and when they are done."""
+    from fouriscope.cli.view import run_view
+
+    run_view(runs, port=port, browser=browser, console=_console(False), quiet=quiet)
 
 
 @app.command()

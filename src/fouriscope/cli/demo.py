@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import threading
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from fouriscope import plots
+from fouriscope.acquisition import Acquisition
 from fouriscope.cli.progress import graceful_interrupt, shown_progress
+from fouriscope.cli.simulate import write_acquisition
 from fouriscope.errors import InvalidInputError
-from fouriscope.paper import paper_model, phase_image
-from fouriscope.priors import PriorLike
+from fouriscope.paper import PAPER_LEDS, PAPER_RADIUS, paper_model, phase_image
+from fouriscope.priors import PriorLike, as_prior
 from fouriscope.reconstruction import reconstruct
-from fouriscope.run import Result
+from fouriscope.run import Result, RunConfig, start_run
+from fouriscope.run.config import parse_config
 from fouriscope.simulation import simulate
-from fouriscope.solvers import Iterations
+from fouriscope.solvers import Callback, Iterations
 
 METHODS: dict[str, PriorLike] = {
     "NoReg-Online": None,
@@ -31,8 +40,11 @@ BATCH = 60
 MARKER = "made-by-fouriscope-demo"
 
 
-def run_demo(out: Path, *, iterations: int, seed: int, console: Console, quiet: bool) -> None:
-    """Simulate, reconstruct with each method, print the table, write the figures and run folders."""
+def run_demo(out: Path, *, iterations: int, seed: int, console: Console, quiet: bool, view: bool = False) -> None:
+    """Simulate, reconstruct with each method, print the table, write the figures and run folders.
+
+    With ``view`` the runs are shown in the browser while they run, and afterwards until Ctrl-C.
+    """
     if out.exists() and not (out.is_dir() and ((out / MARKER).exists() or not any(out.iterdir()))):
         raise InvalidInputError(f"{out} exists and was not made by a demo; choose another folder with --out")
     model = paper_model()
@@ -42,24 +54,75 @@ def run_demo(out: Path, *, iterations: int, seed: int, console: Console, quiet: 
         f"{model.frame_shape[0]}² frames → {model.object_shape[0]}² object, {SNR_DB:g} dB over the stack"
     )
     data = simulate(model, truth, snr_db=SNR_DB, noise="stack", seed=seed)
+    if not view:
+        results = _every_method(
+            lambda name, prior, callbacks: reconstruct(
+                data, prior=prior, batch=BATCH, iterations=iterations, seed=seed, callbacks=callbacks
+            ),
+            *(iterations, console, quiet),
+        )
+        _make_room(out)
+        for name, result in results.items():
+            result.save(out / name)
+        _report(out, data, truth, results, console)
+        return
+    # Whoever looks on needs run folders while they are filled, and frames that lie on the disk.
+    from fouriscope.cli.view import served
+
+    _make_room(out)
+    frames = out / "acquisition"
+    frames.mkdir()
+    write_acquisition(frames, data, {"kind": "disc", **PAPER_LEDS, "radius": PAPER_RADIUS})
+    with served([out / name for name in METHODS], console=console):
+        results = _every_method(
+            lambda name, prior, callbacks: start_run(
+                _config(frames, prior, iterations, seed), frames, out / name, callbacks=callbacks
+            ),
+            *(iterations, console, quiet),
+        )
+        _report(out, data, truth, results, console)
+        console.print("the page stays until Ctrl-C")
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+
+
+def _every_method(
+    run: Callable[[str, PriorLike, list[Callback]], Result], iterations: int, console: Console, quiet: bool
+) -> dict[str, Result]:
     results: dict[str, Result] = {}
     for name, prior in METHODS.items():
         with (
             graceful_interrupt() as interrupt,
             shown_progress(console, Iterations(iterations), f"{name:<14}", quiet=quiet) as progress,
         ):
-            callbacks = [*progress, interrupt]
-            results[name] = reconstruct(
-                data, prior=prior, batch=BATCH, iterations=iterations, seed=seed, callbacks=callbacks
-            )
+            results[name] = run(name, prior, [*progress, interrupt])
         if results[name].stop_reason == "interrupted":
             raise KeyboardInterrupt
+    return results
+
+
+def _config(folder: Path, prior: PriorLike, iterations: int, seed: int) -> RunConfig:
+    """What a file would say of one method; the rest is as in the acquisition's own configuration."""
+    path = folder / "config.toml"
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    document |= {
+        "prior": as_prior(prior).spec(),
+        "solver": {"batch": BATCH, "seed": seed},
+        "stop": {"iterations": iterations},
+    }
+    return parse_config(document, where=str(path))
+
+
+def _make_room(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for child in out.iterdir():  # what the folder holds, not the folder: it may be "." or a link
         shutil.rmtree(child) if child.is_dir() else child.unlink()
     (out / MARKER).touch()
-    for name, result in results.items():
-        result.save(out / name)
+
+
+def _report(out: Path, data: Acquisition, truth: NDArray[Any], results: dict[str, Result], console: Console) -> None:
+    """The figures and the table."""
+    model = paper_model()
     # The outermost bright-field LED shows the phase best: half of it passes the pupil's edge.
     illumination_na = np.where(model.geometry.bright_field, model.geometry.illumination_na, 0)
     led = int(np.argmax(illumination_na))

@@ -21,6 +21,7 @@ from fouriscope.run.memory import return_free_memory, with_memory
 from fouriscope.run.provenance import FrameDigest, file_checksums, provenance
 from fouriscope.run.result import Result, recovered_pupil
 from fouriscope.run.sections import RunConfig
+from fouriscope.run.snapshot import Snapshot, SnapshotWriter, write_snapshot
 from fouriscope.solvers import Callback, History, Record, Solver
 
 CHECKPOINT_SECONDS = 10.0
@@ -236,11 +237,13 @@ def solve_into(
     """
     interval = CHECKPOINT_SECONDS if checkpoint_seconds is None else checkpoint_seconds
     saved = time.monotonic()
+    picture = SnapshotWriter(lambda current: write_snapshot(run.path, Snapshot.of(current)))
 
     def keep(current: Solver, record: Record) -> None:
         nonlocal saved
         with _writing(run):
             run.append(record)
+            picture(current, record)
             if time.monotonic() - saved >= interval:
                 run.write_checkpoint(current.state(), record.iteration)
                 saved = time.monotonic()
@@ -252,6 +255,7 @@ def solve_into(
         if len(history):
             with _writing(run):
                 run.write_checkpoint(solver.state(), len(history))
+                picture.now(solver)
         solver.fidelity.release_memory()  # pictures need the room
         return_free_memory()
         result = Result.of(

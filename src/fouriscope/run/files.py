@@ -19,14 +19,18 @@ from numpy.typing import NDArray
 
 
 @contextlib.contextmanager
-def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file beside ``path``; it takes the name when the block ends without an error."""
+def atomic_write(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """Open a temporary file beside ``path``; it takes the name when the block ends without an error.
+
+    What is ``durable`` is on the disk before it takes the name, and survives a power cut whole.
+    """
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         # mkstemp makes files that only their owner may read; results are for everybody the umask allows.
         umask = os.umask(0)
         os.umask(umask)
@@ -47,9 +51,9 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], values: dict[str, Any], *, durable: bool = True) -> None:
     """Arrays and JSON in one uncompressed zip, readable by ``np.load`` and by any unzip; nothing is pickled."""
-    with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    with atomic_write(path, durable=durable) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("state.json", json.dumps(_as_json(values), allow_nan=False))
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

@@ -8,6 +8,7 @@
       status.json       running (and by which process), finished, interrupted or failed, and why
       metrics.jsonl     one line an iteration
       checkpoint.npz    everything needed to go on exactly (arrays + state.json)
+      snapshot.npz      the picture so far, for those who look on (about once a second)
       result/           images (OME-TIFF, OME-Zarr), object.zarr (complex), pupil, geometry, summary.json, figure.png;
                         docs/results.md lists them
       .lock             held by the process that writes, and by no other

@@ -1,0 +1,168 @@
+"""The picture of a run while it runs: ``snapshot.npz``, for whoever looks on.
+
+A checkpoint is for going on exactly, and holds whatever a solver needs for that. A snapshot is for looking: the images
+cut to the measured window, the pupil, and what is known of each LED. It is written about once a second, and so rarely
+that it takes no more than a hundredth of the run's time. A reader never sees half of one; one that is older than the
+run's last iteration is the normal case.
+"""
+
+from __future__ import annotations
+
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition.arriving import arriving_below
+from fouriscope.errors import RunFolderError
+from fouriscope.run.files import read_arrays, write_arrays
+from fouriscope.run.result import pupil_of, recovered_pupil
+from fouriscope.solvers import EPRY, Descent, Record, Solver
+
+SNAPSHOT_NAME = "snapshot.npz"
+SNAPSHOT_SECONDS = 1.0
+# Of a run's time that snapshots may take: a large object is shown more rarely, not more slowly computed.
+SHARE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """What a run looks like after an iteration.
+
+    Attributes
+    ----------
+    phase, absorption
+        float32, cut to the measured window; ``absorption`` is None for a phase object.
+    pupil
+        complex64 on the frame's frequency grid, zero frequency at n//2; None where it is not known.
+    led_na
+        (N, 2) directions (na_y, na_x) as the model has them now; None where they are not known.
+    led_weight, led_misfit, led_arrived
+        (N,) weight of each LED's frame, its misfit as last seen (NaN: not looked at), and whether its frame is there.
+    iteration, seconds, frames_seen
+        As in the last :class:`~fouriscope.solvers.Record`; zeros before the first.
+    pixel
+        (height, width) of an object pixel in metres.
+    wavelength, objective_na, pupil_na_step
+        For the scales of spectrum and pupil; 0 where they are not known.
+    written
+        ``time.time()`` of the snapshot.
+    """
+
+    phase: NDArray[np.float32]
+    led_weight: NDArray[np.float64]
+    led_misfit: NDArray[np.float64]
+    led_arrived: NDArray[np.bool_]
+    iteration: int
+    seconds: float
+    frames_seen: int
+    pixel: tuple[float, float]
+    absorption: NDArray[np.float32] | None = None
+    pupil: NDArray[np.complex64] | None = None
+    led_na: NDArray[np.float64] | None = None
+    wavelength: float = 0.0
+    objective_na: float = 0.0
+    pupil_na_step: tuple[float, float] = (0.0, 0.0)
+    written: float = field(default_factory=time.time)
+
+    @classmethod
+    def of(
+        cls,
+        solver: Solver,
+        *,
+        led_misfit: NDArray[Any] | None = None,
+        led_arrived: NDArray[Any] | None = None,
+    ) -> Snapshot:
+        """The state of ``solver``; misfits are unknown unless given, and of a live run it is known who has arrived."""
+        if not isinstance(solver, Descent | EPRY):
+            raise TypeError(f"a snapshot needs a solver with a model (Descent or EPRY), got {type(solver).__name__}")
+        model = solver.fidelity.model
+        geometry, count = model.geometry, len(model)
+        arriving = arriving_below(solver.fidelity.frames)
+        if led_arrived is None and arriving is not None:
+            led_arrived = arriving.arrived
+        images = [
+            np.array(image[geometry.object_window], np.float32) for image in model.object.images(np.asarray(solver.x))
+        ]
+        pupil = recovered_pupil(solver)
+        step_y, step_x = geometry.frequency_step
+        wavelength = geometry.optics.wavelength
+        last = solver.history.last if len(solver.history) else None
+        return cls(
+            phase=images[0],
+            absorption=images[1] if len(images) > 1 else None,
+            pupil=np.asarray(pupil_of(model) if pupil is None else pupil, np.complex64),
+            led_na=np.array(geometry.na, np.float64),
+            led_weight=np.array(solver.fidelity.weights, np.float64),
+            led_misfit=np.full(count, np.nan) if led_misfit is None else np.array(led_misfit, np.float64),
+            led_arrived=np.ones(count, bool) if led_arrived is None else np.array(led_arrived, bool),
+            iteration=0 if last is None else last.iteration,
+            seconds=0.0 if last is None else last.seconds,
+            frames_seen=0 if last is None else last.frames_seen,
+            pixel=model.object_pixel,
+            wavelength=wavelength,
+            objective_na=geometry.optics.na,
+            pupil_na_step=(wavelength * step_y, wavelength * step_x),
+        )
+
+
+_ARRAYS = ("phase", "absorption", "pupil", "led_na", "led_weight", "led_misfit", "led_arrived")
+
+
+def write_snapshot(folder: Path, snapshot: Snapshot) -> None:
+    """Replace ``snapshot.npz`` of a run folder. It is not forced to the disk: the next second replaces it anyway."""
+    arrays = {name: array for name in _ARRAYS if (array := getattr(snapshot, name)) is not None}
+    values = {f.name: getattr(snapshot, f.name) for f in fields(Snapshot) if f.name not in _ARRAYS}
+    values = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    write_arrays(folder / SNAPSHOT_NAME, arrays, values, durable=False)
+
+
+def read_snapshot(folder: Path) -> Snapshot | None:
+    """The last snapshot of a run folder, or None where there is none yet."""
+    path = folder / SNAPSHOT_NAME
+    try:
+        arrays, values = read_arrays(path)
+        known = {f.name for f in fields(Snapshot)}
+        values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+        return Snapshot(**{key: value for key, value in (arrays | values).items() if key in known})
+    except FileNotFoundError:
+        return None
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, OSError) as error:
+        raise RunFolderError(f"{path}: not a readable snapshot ({error}); delete it, the run writes another") from error
+
+
+class SnapshotWriter:
+    """A callback that keeps ``snapshot.npz`` of ``folder`` fresh: after the first iteration, then once in a while.
+
+    >>> class Clock:
+    ...     now = 0.0
+    ...     def __call__(self):
+    ...         return self.now
+    >>> clock, written = Clock(), []
+    >>> writer = SnapshotWriter(lambda solver: written.append(clock.now), clock=clock)
+    >>> for clock.now in (0.0, 0.4, 0.9, 1.1, 1.5, 2.2):
+    ...     _ = writer(None, None)
+    >>> written
+    [0.0, 1.1, 2.2]
+    """
+
+    def __init__(self, write: Callable[[Solver], object], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._write, self._clock = write, clock
+        self._next = -np.inf
+
+    def __call__(self, solver: Solver, record: Record) -> None:
+        began = self._clock()
+        if began >= self._next:
+            self.now(solver)
+
+    def now(self, solver: Solver) -> None:
+        """Write one whatever the time, and put the next off by what this one took."""
+        began = self._clock()
+        self._write(solver)
+        took = self._clock() - began
+        self._next = began + max(SNAPSHOT_SECONDS, took / SHARE)

@@ -1,0 +1,198 @@
+"""Run folders as the page needs them: read only, and patient with runs that are empty, broken, half-written or gone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import socket
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fouriscope.errors import FouriscopeError, RunFolderError
+from fouriscope.run.assemble import build_stop
+from fouriscope.run.sections import StopSection
+from fouriscope.run.snapshot import SNAPSHOT_NAME
+from fouriscope.viewer.field_images import FieldImages
+from fouriscope.viewer.folder_files import FolderFiles
+from fouriscope.viewer.images import RunImages
+from fouriscope.viewer.metrics_file import MetricsFile
+from fouriscope.viewer.predictions import Predictions
+
+# What is watched for changes, and what the page is told has changed.
+WATCHED = {
+    "images": (SNAPSHOT_NAME, "result", "thumbnail.png"),
+    "metrics": ("metrics.jsonl", "tiles"),
+    "status": ("status.json", "config.toml", "plan.json", "."),
+}
+FIGURES = {"figure.png": "result/figure.png", "thumbnail.png": "thumbnail.png"}
+
+
+class ViewedRun:
+    """One run folder. Nothing is kept that the folder may change, but lines of metrics that were read."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        self.files = FolderFiles(path)
+        self.metrics = MetricsFile(self.files)
+        self.predictions = Predictions(self.files)
+
+    @property
+    def is_field(self) -> bool:
+        return self.files.exists("plan.json")
+
+    @property
+    def images(self) -> RunImages | FieldImages:
+        return FieldImages(self.files) if self.is_field else RunImages(self.files)
+
+    def versions(self) -> dict[str, tuple[int | None, ...]]:
+        """Something that changes when the run does, by what changes."""
+        return {kind: tuple(map(self.files.version, names)) for kind, names in WATCHED.items()}
+
+    def image_version(self) -> str:
+        """Of everything that images are made of."""
+        return format(hash(self.versions()["images"]) & (2**63 - 1), "x")
+
+    def describe(self) -> dict[str, Any]:
+        """What the list of runs shows. A run that cannot be read says why, as a person would."""
+        described: dict[str, Any] = {"name": self.name, "kind": "field" if self.is_field else "run", "images": []}
+        try:
+            described |= self._state()
+            if described["state"] in ("gone", "empty", "broken"):
+                return described
+            described |= {"figures": self.figures(), "image_version": self.image_version()}
+            described |= self._progress(described["state"]) | {"images": self.images.names()}
+        except FouriscopeError as error:
+            described |= {"state": "broken", "message": str(error)}
+        return described
+
+    def _state(self) -> dict[str, Any]:
+        if not self.path.is_dir():
+            return {"state": "gone", "message": "The folder is not there: not yet, moved, or deleted."}
+        if not any(self.path.iterdir()):
+            return {"state": "empty", "message": "The folder is empty: waiting for a run to begin in it."}
+        if not self.files.exists("config.toml"):
+            return {"state": "broken", "message": "Not a run folder: config.toml is missing."}
+        try:
+            status = json.loads(self.files.text("status.json"))
+            state, reason = str(status["state"]), str(status.get("reason", ""))
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunFolderError(f"status.json is not what a run writes ({error})") from error
+        if state == "running" and _is_dead(status):
+            command = "the `fouriscope field` command that began it" if self.is_field else "fouriscope resume"
+            return {"state": "stalled", "message": f"Its process ended without a word. Go on with {command}."}
+        return {"state": state, "message": reason}
+
+    def _progress(self, state: str) -> dict[str, Any]:
+        if self.is_field:
+            done, total = self.images.tiles() if isinstance(self.images, FieldImages) else (0, 0)
+            return {"tiles": [done, total], "fraction": done / total if total else None}
+        records = self.metrics.read()
+        if not records:
+            return {"iteration": 0, "fraction": None}
+        fraction = build_stop(self._stop()).fraction_done(self.metrics.history())
+        left = self.metrics.seconds_left(fraction) if state == "running" else None
+        return {"iteration": len(records), "fraction": fraction, "seconds_left": left}
+
+    def _stop(self) -> StopSection:
+        try:
+            return StopSection.model_validate(tomllib.loads(self.config()).get("stop", {}))
+        except ValueError as error:
+            raise RunFolderError(f"config.toml is not readable ({error})") from error
+
+    def config(self) -> str:
+        """config.toml, as it is."""
+        return self.files.text("config.toml")
+
+    def figures(self) -> list[str]:
+        return [name for name, path in FIGURES.items() if self.files.exists(path)]
+
+    def figure(self, name: str) -> bytes:
+        """A PNG by its name in :data:`FIGURES`."""
+        if name not in FIGURES or not self.files.exists(FIGURES[name]):
+            raise RunFolderError(f"this run has no figure of that name; it has {', '.join(self.figures()) or 'none'}")
+        return self.files.data(FIGURES[name])
+
+    def leds(self, *, with_misfits: bool) -> dict[str, Any]:
+        """The LEDs by column; ``with_misfits`` computes those that the run itself did not write."""
+        leds: dict[str, Any] = {"objective_na": None, "na": [], "weight": [], "misfit": [], "arrived": []}
+        images = self.images
+        if isinstance(images, RunImages) and images.source() == SNAPSHOT_NAME:
+            snapshot = images.snapshot()
+            leds["objective_na"] = snapshot.objective_na or None
+            na = snapshot.led_na if snapshot.led_na is not None else np.zeros((0, 2))
+            misfit, weight, arrived = snapshot.led_misfit, snapshot.led_weight, snapshot.led_arrived
+        elif self.files.exists("result/geometry.csv"):
+            na = self._table_of_leds()
+            leds["objective_na"] = json.loads(self.files.text("result/geometry.json")).get("objective_na")
+            misfit, weight, arrived = np.full(len(na), np.nan), np.ones(len(na)), np.ones(len(na), bool)
+        else:
+            return leds
+        if with_misfits and np.isnan(misfit).all():
+            misfit = self.predictions.misfits()
+        known = [float(value) if np.isfinite(value) else None for value in misfit]
+        return leds | {"na": na.tolist(), "weight": weight.tolist(), "misfit": known, "arrived": arrived.tolist()}
+
+    def _table_of_leds(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        rows = list(csv.DictReader(io.StringIO(self.files.text("result/geometry.csv"))))
+        try:
+            return np.array([[float(row["na_y"]), float(row["na_x"])] for row in rows]).reshape(-1, 2)
+        except (KeyError, ValueError, TypeError) as error:
+            raise RunFolderError(f"result/geometry.csv is not what a run writes ({error})") from error
+
+
+def viewed_runs(paths: Sequence[Path]) -> list[ViewedRun]:
+    """The runs of the given folders, under names that tell them apart.
+
+    >>> [run.name for run in viewed_runs([Path("a/run"), Path("b/run"), Path("tv")])]
+    ['a/run', 'b/run', 'tv']
+    """
+    absolute = [path.absolute() for path in paths]
+    depth = 1
+    while depth < 8 and len({path.parts[-depth:] for path in absolute}) < len(set(absolute)):
+        depth += 1
+    names = [path.name for path in absolute]
+    return [
+        ViewedRun(path, path.name if names.count(path.name) == 1 else "/".join(path.parts[-depth:]))
+        for path in absolute
+    ]
+
+
+def run_folders(paths: Sequence[Path]) -> list[Path]:
+    """Run folders for ``paths``, of which a folder of runs (a demo's, say) stands for the runs in it."""
+    folders: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            what = "not a folder" if path.exists() else "no such folder"
+            raise RunFolderError(f"{path}: {what}; give a run folder, as `fouriscope reconstruct` writes it")
+        inside = sorted(child for child in path.iterdir() if (child / "status.json").is_file())
+        if (path / "config.toml").exists() and (path / "status.json").exists():
+            folders.append(path)
+        elif inside:
+            folders += inside
+        elif any(path.iterdir()) and not (path / "provenance.json").exists():
+            raise RunFolderError(
+                f"{path}: not a run folder, and there is none in it; a run folder holds config.toml and status.json"
+            )
+        else:
+            folders.append(path)  # empty, or just begun: the page waits
+    return folders
+
+
+def _is_dead(status: dict[str, Any]) -> bool:
+    """Whether the process that says it runs is a process of this machine that does not."""
+    pid = status.get("pid")
+    if not isinstance(pid, int) or pid <= 0 or status.get("host") != socket.gethostname():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # there is one, of somebody else
+        return False
+    return False

@@ -1,0 +1,143 @@
+// The map of the LEDs: which frames are there, what they weigh, how well they are explained.
+
+import * as api from './api.js';
+import { colour } from './colormaps.js';
+import { number } from './scale.js';
+import { atMostEvery, on, set, state, tell } from './store.js';
+
+const SHOWN = { misfit: 'misfit', weight: 'weight', arrived: 'arrived' };
+const SVG = 'http://www.w3.org/2000/svg';
+const map = document.getElementById('led-map');
+const note = document.getElementById('led-note');
+const shown = document.getElementById('led-colour');
+const ofRun = document.getElementById('led-run');
+
+let leds = null;
+let before = '';
+
+/** Fetch the LEDs of the run anew; misfits that the run did not write are computed by the server, once asked for. */
+const renew = atMostEvery(2000, async () => {
+  const run = state.ledRun;
+  try {
+    const found = await api.leds(run, false);
+    const drawn = JSON.stringify([run, shown.value, state.runs[run]?.state, found]);
+    if (drawn === before) return; // three hundred circles are not drawn anew for nothing
+    [leds, before] = [found, drawn];
+    draw();
+    // While a run works its processor is its own: then only what it writes is shown.
+    const idle = state.runs[run]?.state !== 'running';
+    if (shown.value === 'misfit' && leds.na.length && leds.misfit.every((value) => value === null) && idle) {
+      say('computing the misfit of each LED …');
+      leds = await api.leds(run, true);
+    }
+    draw();
+  } catch (error) {
+    before = '';
+    draw();
+    say(error.message);
+  }
+});
+
+function say(text) {
+  note.textContent = text;
+}
+
+function node(tag, attributes) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+function draw() {
+  map.replaceChildren();
+  if (!leds || !leds.na.length) {
+    say(leds ? 'The LEDs are known when the first picture is written.' : '');
+    return;
+  }
+  const reach = Math.max(leds.objective_na ?? 0, ...leds.na.map(([y, x]) => Math.hypot(y, x))) * 1.06 || 1;
+  const svg = node('svg', { viewBox: `${-reach} ${-reach} ${2 * reach} ${2 * reach}`, role: 'group' });
+  if (leds.objective_na) svg.append(node('circle', { class: 'pupil', r: leds.objective_na }));
+  const radius = 0.46 * spacing(leds.na);
+  const fractions = fractionsOf(leds[shown.value]);
+  leds.na.forEach(([y, x], led) => {
+    const circle = node('circle', { class: 'led', cx: x, cy: y, r: radius, 'data-led': led });
+    circle.style.strokeWidth = String(radius * 0.5);
+    circle.style.fill = fillOf(led, fractions[led]);
+    circle.setAttribute('aria-pressed', String(led === state.led));
+    const title = node('title', {});
+    title.textContent = describe(led);
+    circle.append(title);
+    circle.addEventListener('click', () => choose(led));
+    circle.addEventListener('pointerenter', () => say(describe(led)));
+    svg.append(circle);
+  });
+  map.append(svg);
+  say(state.led === null ? summary() : describe(state.led));
+}
+
+function fillOf(led, fraction) {
+  if (!leds.arrived[led]) return 'var(--line)';
+  if (shown.value === 'arrived') return 'var(--accent)';
+  return fraction === null ? 'var(--quiet)' : colour('viridis', fraction);
+}
+
+/** 0 … 1 for each LED, over the logarithm where values span decades; null where nothing is known. */
+function fractionsOf(values) {
+  const known = values.filter((value) => Number.isFinite(value) && value !== null);
+  const positive = known.length && known.every((value) => value > 0) && Math.max(...known) > 20 * Math.min(...known);
+  const scaled = (value) => (positive ? Math.log(value) : Number(value));
+  const [low, high] = [Math.min(...known.map(scaled)), Math.max(...known.map(scaled))];
+  return values.map((value) => (value === null ? null : high > low ? (scaled(value) - low) / (high - low) : 0.5));
+}
+
+/** The distance between neighbours: the median of each LED's nearest, of some LEDs. */
+function spacing(places) {
+  const nearest = places.slice(0, 60).map(([y, x], i) => {
+    let best = Infinity;
+    places.forEach(([v, u], j) => i !== j && (best = Math.min(best, Math.hypot(y - v, x - u))));
+    return best;
+  });
+  const found = nearest.sort((a, b) => a - b)[Math.floor(nearest.length / 2)];
+  return Number.isFinite(found) && found > 0 ? found : 0.05;
+}
+
+function describe(led) {
+  if (led >= leds.na.length) return '';
+  const [y, x] = leds.na[led];
+  const parts = [`LED ${led}`, `NA ${x.toFixed(3)}, ${y.toFixed(3)}`];
+  if (!leds.arrived[led]) return [...parts, 'not there yet'].join(' · ');
+  if (leds.weight[led] !== 1) parts.push(leds.weight[led] ? `weight ${number(leds.weight[led])}` : 'left out');
+  if (leds.misfit[led] !== null) parts.push(`misfit ${number(leds.misfit[led])}`);
+  return parts.join(' · ');
+}
+
+function summary() {
+  const arrived = leds.arrived.filter(Boolean).length;
+  const count = arrived === leds.na.length ? `${arrived} LEDs` : `${arrived} of ${leds.na.length} LEDs are there`;
+  return `${count} · click one to see its frame`;
+}
+
+export function choose(led) {
+  if (!leds?.na.length) return;
+  set({ led: (led + leds.na.length) % leds.na.length });
+  draw();
+  tell('led');
+}
+
+export function begin() {
+  for (const [value, text] of Object.entries(SHOWN)) shown.append(new Option(text, value));
+  shown.addEventListener('change', renew);
+  ofRun.addEventListener('change', () => {
+    set({ ledRun: Number(ofRun.value) });
+    renew();
+    tell('led');
+  });
+  on('runs', () => {
+    if (ofRun.options.length === state.runs.length) return;
+    ofRun.replaceChildren(...state.runs.map(({ name }, run) => new Option(name, run)));
+    ofRun.hidden = state.runs.length < 2;
+    renew();
+  });
+  on('changed', (run) => run === state.ledRun && renew());
+  on('ended', (run) => run === state.ledRun && renew());
+}
