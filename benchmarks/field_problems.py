@@ -80,16 +80,6 @@ class Recorded:
         return path
 
 
-def leds_at_the_edge() -> list[int]:
-    """LEDs whose direct light passes the objective in one part of the field and not in another.
-
-    Within a tile where that changes their frames are half bright, and no model with one direction a tile explains them.
-    """
-    optics, directions = microscope.optics(), paper_leds(RADIUS).directions()
-    reach = np.hypot(SIDE, SIDE) / 2 * optics.pixel / PAPER_LEDS["height"]
-    return [int(led) for led in np.flatnonzero(np.abs(np.hypot(*directions.T) - optics.na) < reach)]
-
-
 def mosaic(shape: tuple[int, int]) -> NDArray[np.float32]:
     """A phase with detail everywhere: pictures of scikit-image side by side."""
     import skimage.data
