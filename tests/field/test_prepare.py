@@ -14,7 +14,7 @@ from fouriscope.field.folder import FieldFolder
 from fouriscope.field.identity import identity
 from fouriscope.field.plan import FieldPlan
 from fouriscope.field.prepare import prepare, settled_frames, settled_strengths
-from fouriscope.field.tile_acquisition import tile_acquisition, weights_in_tile
+from fouriscope.field.tile_acquisition import contradicted, tile_acquisition, weights_in_tile
 from fouriscope.field.tile_store import TileRecord, TileStore, checksum
 from fouriscope.field.tile_task import last_misfit, pupil_of_teachers, thumbnail
 from fouriscope.field.tiling import Tiling
@@ -177,6 +177,24 @@ def test_leds_on_both_sides_of_the_pupils_edge_are_left_out_of_a_tile() -> None:
     assert weights_in_tile(moved, 4)[2] == 1
     everywhere = Acquisition(optics, Directions(leds.directions()), frames)
     np.testing.assert_array_equal(weights_in_tile(everywhere, 4), np.ones(5))
+
+
+def test_leds_whose_frames_contradict_the_model_are_left_out_of_a_tile() -> None:
+    optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    leds = Directions(
+        np.array([(0.0, 0.0), (0.0, 0.1), (0.0, 0.18), (0.18, 0.0), (0.0, 0.22), (0.22, 0.0), (0.4, 0.0)])
+    )
+    brightness = np.array([1.0, 1.1, 0.95, 0.1, 0.02, 0.9, 0.8])
+    frames = brightness[:, None, None] * np.ones((7, 16, 16), np.float32)
+    tile = Acquisition(optics, leds, ArrayFrames(frames.astype(np.float32)))
+    np.testing.assert_array_equal(contradicted(tile), [3, 5])  # the last is too far out to be a matter of the edge
+    frames[3, :8] = 1.9  # masked below: what is masked is not looked at
+    mask = np.ones((16, 16), bool)
+    mask[:8] = False
+    masked = Acquisition(optics, leds, ArrayFrames(frames.astype(np.float32)), mask=mask)
+    np.testing.assert_array_equal(contradicted(masked), [3, 5])
+    without = Acquisition(optics, leds, ArrayFrames(frames.astype(np.float32)), weights=np.array([0, 0, 1, 1, 1, 1, 1]))
+    assert len(contradicted(without)) == 0  # nobody to compare with
 
 
 def test_the_misfit_is_that_of_the_last_pass() -> None:
