@@ -33,8 +33,8 @@ from fouriscope.solvers import Descent, Iterations
 
 Tell = Callable[[str], object]
 
-# The temperature of the noise is taken for the last time after a hundred.
-STRENGTH_ITERATIONS = 120
+# The temperature of the noise is taken at the 30th; it changes little after that, and every worker waits meanwhile.
+STRENGTH_ITERATIONS = 40
 # Tiles that overlap, in chunks of 64 pixels, read frames some three times over; much more is worth a word.
 MUCH = 6
 # Pixels along a side of the region that is aligned: enough for circles in spectra, and one direction an LED.
