@@ -41,8 +41,8 @@ MB = 1e6
 SIXTEEN_TILES = (48, 48, 416, 416)
 FOUR_TILES = (48, 48, 224, 224)
 TILES = 16
-TURNS = 2
-SPEED_ITERATIONS = 40
+TURNS = 1
+SPEED_ITERATIONS = 150  # what `fouriscope import` writes
 SEAM_ITERATIONS = 60
 MEMORY_ITERATIONS = 3
 # Tiles of 32 frame pixels that take a fraction of a second.

@@ -18,7 +18,7 @@ from fouriscope.run.memory import memory_needed
 from fouriscope.run.sections import RunConfig
 
 # A worker before its first tile: Python, NumPy, SciPy, Numba with compiled kernels, Zarr and Dask.
-WORKER_BYTES = 330 * 2**20
+WORKER_BYTES = 250 * 2**20
 
 
 def tile_bytes(plan: FieldPlan, config: RunConfig, base: Path) -> int:
