@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fouriscope.reproduction.protocol import Protocol
 from tests.cli.test_cli import Command, fouriscope
 from tests.reproduction.test_figure4 import write_acquisition
 
@@ -16,16 +14,11 @@ __all__ = ["fouriscope"]
 
 
 @pytest.mark.slow
-def test_the_quick_version_from_end_to_end(
-    fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The real microscope, the methods of figure 2: their order is already that of the paper.
+def test_the_quick_version_from_end_to_end(fouriscope: Command, tmp_path: Path) -> None:
+    """Two images, the real microscope, the methods of figure 2: their order is already that of the paper.
 
-    One image instead of two. All figures together are drawn in tests/reproduction, of a small microscope: here they
-    would take minutes.
+    All figures together are drawn in tests/reproduction, of a small microscope: here they would take minutes.
     """
-    quick = replace(Protocol.quick(), images=1)
-    monkeypatch.setattr(Protocol, "quick", lambda: quick)
     out = tmp_path / "paper"
     ended = fouriscope("paper", "--quick", "--figure", "2", "--out", out)
     assert (ended.code, ended.err) == (0, "")
