@@ -1,17 +1,23 @@
-"""Fields that are known, cut into tiles that have lost what a solver cannot know."""
+"""Fields that are known, cut into tiles that have lost what a solver cannot know; and a small one on a real cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
+from fouriscope.field import connected
 from fouriscope.field.blending import Blend
 from fouriscope.field.overlaps import Overlap, TileImages, compare, object_window
 from fouriscope.field.seams import Correction
 from fouriscope.field.tiling import Tiling
+from tests.field.problems import run, write_field
 
 FloatArray = NDArray[np.float64]
 
@@ -98,3 +104,21 @@ def without_plane(image: FloatArray, *, ramp: bool) -> FloatArray:
     terms = np.stack([np.ones(image.shape), y, x][: 3 if ramp else 1], axis=-1)
     fit = np.linalg.lstsq(terms[known], image[known], rcond=None)[0]
     return np.asarray(image - terms @ fit)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with connected(workers=2) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_field(tmp_path_factory.mktemp("acquisition"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(configuration: Path, client: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed") / "field"
+    assert not run(configuration, folder, client).failed
+    return folder

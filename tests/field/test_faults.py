@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +23,6 @@ from fouriscope.run import load_config
 from tests.field.problems import assert_same_result, run, stitched, write_field
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with connected(workers=2) as connection:
-        yield connection
-
-
-@pytest.fixture(scope="module")
-def configuration(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_field(tmp_path_factory.mktemp("acquisition"))
-
-
-@pytest.fixture(scope="module")
-def undisturbed(configuration: Path, client: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("undisturbed") / "field"
-    assert not run(configuration, folder, client).failed
-    return folder
 
 
 @pytest.mark.parametrize("seed", range(2))

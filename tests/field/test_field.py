@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,24 +20,6 @@ from tests.field.problems import LATTICE, TILE, assert_same_result, levels, run,
 from tests.run.ngff import check_ngff
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with connected(workers=2) as connection:
-        yield connection
-
-
-@pytest.fixture(scope="module")
-def configuration(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_field(tmp_path_factory.mktemp("acquisition"))
-
-
-@pytest.fixture(scope="module")
-def undisturbed(configuration: Path, client: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("undisturbed") / "field"
-    assert not run(configuration, folder, client).failed
-    return folder
 
 
 def test_each_tile_is_the_reconstruction_of_its_window(configuration: Path, undisturbed: Path, tmp_path: Path) -> None:

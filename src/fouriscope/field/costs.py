@@ -9,6 +9,7 @@ import numpy as np
 
 from fouriscope.acquisition import Frames
 from fouriscope.acquisition.byte_sizes import format_bytes
+from fouriscope.acquisition.images import FolderFrames, TiffFrames
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.plan import FieldPlan, tile_center
 from fouriscope.optics import Geometry
@@ -70,7 +71,7 @@ def read_bytes(plan: FieldPlan, stored: Frames | None, frames: int, itemsize: in
     if chunks is not None and len(chunks) == 3:
         cell = chunks[1:]
     else:  # images are decoded as a whole; what is mapped from a file is read as asked
-        cell = whole if stored is not None and type(stored).__name__ in ("TiffFrames", "FolderFrames") else (1, 1)
+        cell = whole if isinstance(stored, TiffFrames | FolderFrames) else (1, 1)
     pixels = [
         _covered(starts, size, origin, step, limit)
         for starts, size, origin, step, limit in zip(

@@ -17,6 +17,7 @@ from fouriscope.field.overlaps import Overlap
 from fouriscope.field.plan import FieldPlan
 from fouriscope.field.pyramid import Pyramid
 from fouriscope.field.seams import Correction
+from fouriscope.field.stitch import pyramid_of
 from fouriscope.field.tile_store import TileRecord
 from fouriscope.run.files import write_json, write_text
 from fouriscope.run.ome_tiff import write_ome_tiff
@@ -53,12 +54,7 @@ def write_quality(
         description="one pixel a tile: its misfit, its iterations, and the seconds that it took; NaN where it failed",
     )
     write_json(target / "summary.json", summary(plan, records, failed, overlaps))
-    _draw(plan, Pyramid(target / "field.ome.zarr", *_channels(plan), "fouriscope field"), maps, target)
-
-
-def _channels(plan: FieldPlan) -> tuple[tuple[str, ...], tuple[int, int], tuple[float, float]]:
-    names = ("phase",) if len(plan.channels) == 1 else ("phase", "amplitude")
-    return names, plan.field_shape, (plan.pixel, plan.pixel)
+    _draw(plan, pyramid_of(plan, target), maps, target)
 
 
 def _spacings(plan: FieldPlan) -> list[tuple[tuple[int, ...], int]]:
