@@ -98,8 +98,8 @@ def test_zooming_keeps_the_place_and_links_the_panes(two: tuple[Path, Path, str]
         page.mouse.wheel(0, -800)
         wait(lambda: page.evaluate("() => window.fouriscope.state.view.zoom") > 2, "zooming in")
         wait_until_drawn(page)
-        assert page.get_attribute("#readout", "data-row") == "12"
-        assert page.get_attribute("#readout", "data-column") == "18"
+        here = [page.get_attribute("#readout", name) for name in ("data-row", "data-column")]
+        assert here == ["12", "18"]
         places = [page.evaluate("(p) => window.fouriscope.whereIs(p, 12, 18)", pane) for pane in (0, 1)]
         boxes = [page.locator(".pane").nth(pane).bounding_box() for pane in (0, 1)]
         relative = [
@@ -142,6 +142,7 @@ def test_the_edge_of_a_swipe_can_be_dragged(two: tuple[Path, Path, str]) -> None
     with browsing(two[2]) as page:
         wait_for_picture(page, 1)
         page.keyboard.press("w")
+        wait(lambda: page.locator(".pane").count() == 1, "one pane for two runs")
         box = wait(lambda: page.locator(".handle").bounding_box(), "the edge")
         assert box is not None
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
@@ -156,6 +157,7 @@ def test_runs_of_different_sizes_say_why_they_are_not_compared(tmp_path: Path) -
     with running_server(runs) as server, browsing(server.url) as page:
         wait_for_picture(page, 1)
         page.keyboard.press("d")
+        wait(lambda: page.locator(".pane").count() == 1, "one pane for two runs")
         wait(lambda: "40 × 50 and 30 × 30" in page.locator(".words").inner_text(), "the reason")
 
 
@@ -220,6 +222,7 @@ def test_everything_works_with_keys(two: tuple[Path, Path, str]) -> None:
 def test_a_line_is_drawn_with_shift(two: tuple[Path, Path, str]) -> None:
     with browsing(two[2]) as page:
         wait_for_picture(page)
+        wait_until_drawn(page)
         start, end = (
             page.evaluate("([r, c]) => window.fouriscope.whereIs(0, r, c)", at) for at in ([10, 10], [10, 40])
         )
@@ -261,9 +264,10 @@ def test_html_in_names_and_files_is_text(tmp_path: Path) -> None:
         wait_for_picture(page)
         wait(lambda: evil in page.locator("#detail pre").inner_text(), "the configuration as text")
         assert page.locator(".run .title span").first.inner_text() == evil
-        assert evil in page.locator(".pane .label").first.inner_text()
+        wait(lambda: evil in page.locator(".pane .label").first.inner_text(), "the name above the picture")
         assert page.locator('img[src="x"]').count() == 0
         page.keyboard.press("d")
+        wait(lambda: page.locator(".pane").count() == 1, "one pane for two runs")
         wait(lambda: evil in page.locator(".pane .label").first.inner_text(), "the name in the comparison")
         assert page.locator('img[src="x"], #detail script').count() == 0
 

@@ -40,7 +40,6 @@ class Forecast:
 
     field: FieldPlan
     workers: int
-    frames: int
     iterations: int
     setup_seconds: float
     iteration_seconds: float
@@ -92,7 +91,6 @@ def forecast(
     return Forecast(
         field=plan,
         workers=workers,
-        frames=frames,
         iterations=count,
         setup_seconds=setup,
         iteration_seconds=iteration,
