@@ -1,14 +1,17 @@
 """Alignment: where the LEDs are and where the focus lies, found from the frames before a reconstruction."""
 
 from fouriscope.alignment.align import Alignment, align
+from fouriscope.alignment.aperture import ApertureFit, find_na
 from fouriscope.alignment.array import ArrayFit, refine_array
 from fouriscope.alignment.circles import ORIENTATIONS, CircleFit, Orientation, find_array
 from fouriscope.alignment.focus import FocusFit, find_focus
+from fouriscope.alignment.sides import sides
 from fouriscope.alignment.trials import Trials
 
 __all__ = [
     "ORIENTATIONS",
     "Alignment",
+    "ApertureFit",
     "ArrayFit",
     "CircleFit",
     "FocusFit",
@@ -17,5 +20,7 @@ __all__ = [
     "align",
     "find_array",
     "find_focus",
+    "find_na",
     "refine_array",
+    "sides",
 ]

@@ -1,4 +1,4 @@
-"""All of the alignment in one call: circles, then focus, then the array as a rigid body."""
+"""All of the alignment in one call: circles, focus, the objective's aperture, then the array as a rigid body."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.aperture import find_na
 from fouriscope.alignment.array import Motion, refine_array
 from fouriscope.alignment.circles import (
     AS_DESCRIBED,
@@ -45,6 +46,7 @@ def align(
     circles: bool = True,
     focus: bool = True,
     focus_reach: float = 300e-6,
+    na: bool = True,
     array: bool = True,
     motions: Sequence[Motion] = ("shift", "rotation", "height"),
     tell: Tell | None = None,
@@ -54,7 +56,9 @@ def align(
     1. ``circles``: place the array by the circles in the spectra of the bright-field frames, and test its orientation
        (:func:`~fouriscope.alignment.find_array`);
     2. ``focus``: search for the defocus within ±``focus_reach`` (:func:`~fouriscope.alignment.find_focus`);
-    3. ``array``: move the array as a rigid body (:func:`~fouriscope.alignment.refine_array`), and focus once more.
+    3. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`); if it is another one, all
+       before is done again with it;
+    4. ``array``: move the array as a rigid body (:func:`~fouriscope.alignment.refine_array`), and focus once more.
 
     Another orientation or place of the array is used only if it explains the frames clearly better than the described
     one; of the defocus the best is taken. ``tell`` is called with each finding as soon as it is made.
@@ -66,10 +70,21 @@ def align(
         if tell is not None:
             tell(line)
 
+    described = acquisition
     if circles:
         acquisition = _by_circles(acquisition, say)
     if focus:
         acquisition = _focused(acquisition, focus_reach, say)
+    if na:
+        aperture = _aperture(acquisition, described.illumination, say)
+        if aperture != described.optics.na:
+            optics = replace(described.optics, na=aperture)
+            if circles:  # whose radius is the aperture's
+                placed = _by_circles(replace(described, optics=optics), say)
+                acquisition = replace(acquisition, illumination=placed.illumination)
+            acquisition = replace(acquisition, optics=optics)
+            if focus:
+                acquisition = _focused(acquisition, min(optics.wavelength / optics.na**2, focus_reach), say)
     if array:
         fit = refine_array(acquisition, motions=motions)
         if fit.moved:
@@ -108,6 +123,26 @@ def _by_circles(acquisition: Acquisition, say: Tell) -> Acquisition:
         return replace(acquisition, illumination=found)
     say("circles: orientation and place as described")
     return acquisition
+
+
+def _aperture(acquisition: Acquisition, described: Illumination, say: Tell) -> float:
+    """The NA found with the array where it is now, or where it was described, if that explains the frames better.
+
+    Circles of a wrong radius have moved the array to a wrong place, where no aperture explains the frames well.
+    """
+    believed = acquisition.optics.na
+    fits = [find_na(acquisition)]
+    if acquisition.illumination is not described:
+        fits.append(find_na(replace(acquisition, illumination=described)))
+    best = min(fits, key=lambda fit: fit.misfit_after)
+    if not best.changed:
+        say(f"aperture: NA {believed:g} as described")
+        return believed
+    say(
+        f"aperture: NA {best.na:.4f} (was {believed:g}) explains the frames better "
+        f"(misfit {best.misfit_before:.4g} → {best.misfit_after:.4g})"
+    )
+    return best.na
 
 
 def _moved_by(fit: CircleFit) -> str:

@@ -50,13 +50,15 @@ class Trials:
         rows, columns = (max(size, _even(2 * reach / optics.wavelength * size * optics.pixel + 4)) for size in grid)
         return cls(patch, (rows, columns), margin)
 
-    def misfit(self, *, illumination: Illumination | None = None, pupil: Pupil | None = None) -> float:
+    def misfit(
+        self, *, illumination: Illumination | None = None, pupil: Pupil | None = None, na: float | None = None
+    ) -> float:
         """The misfit, in the amplitude loss, of the last of a few sweeps of EPRY with this guess."""
         patch = self.patch
         lights = patch.illumination if illumination is None else illumination
         try:
             model = ForwardModel(
-                patch.optics,
+                patch.optics if na is None else replace(patch.optics, na=na),
                 lights,
                 patch.frame_shape,
                 pupil=patch.pupil if pupil is None else pupil,

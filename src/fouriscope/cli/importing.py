@@ -35,7 +35,7 @@ RECONSTRUCTION: dict[str, tuple[str, dict[str, Any]]] = {
     "object": ('phase and absorption; "phase" for a sample that does not absorb', {"model": "complex"}),
     "alignment": (
         "found from the frames before the reconstruction; left as described where that explains them as well",
-        {"circles": True, "focus": True, "array": True},
+        {"circles": True, "focus": True, "na": True, "array": True},
     ),
     "calibration": ("refined beside the object: aberrations, brightness of each LED", {"zernike": True, "gains": True}),
     "solver": ("", {"loss": "amplitude", "start": "epry"}),

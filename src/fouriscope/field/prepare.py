@@ -80,6 +80,8 @@ def prepare(
         alignment = aligned(acquisition, config.alignment, say)
         document = with_alignment(document, alignment)
         close_stream(acquisition)
+        # Another aperture and other directions reach other frequencies.
+        plan = FieldPlan.of(parse_config(document, where="after the alignment"), base, tile=tile, overlap=overlap)
     document |= settled_strengths(parse_config(document, where="after the alignment"), base, plan, images, say)
     provenance = machine_and_versions() | {
         "kind": "field",

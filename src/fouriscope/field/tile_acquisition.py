@@ -9,14 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.trials import counted_pixels
+from fouriscope.alignment.sides import sides
 from fouriscope.run.assemble import build_acquisition
 from fouriscope.run.sections import RunConfig
-
-# In units of the objective's NA: LEDs within INNER are bright field whatever is wrong, those beyond OUTER dark field.
-INNER, OUTER = 0.5, 1.5
-# Of the brightness of the inner LEDs: a bright field has more than the one, a dark field less than the other.
-BRIGHT_ENOUGH, DARK_ENOUGH = 0.6, 0.3
 
 
 def tile_acquisition(config: RunConfig, base: Path, margin: int) -> Acquisition:
@@ -45,24 +40,12 @@ def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64
 
 
 def contradicted(acquisition: Acquisition) -> NDArray[np.intp]:
-    """LEDs near the pupil's edge that the model sees on one side of it and the tile's frames on the other.
+    """LEDs near the pupil's edge that the model sees on one side of it and the tile's frames on the other, or on none.
 
     Away from the axis real lenses vignette, and errors of the array add up. An LED that is believed to be bright field
-    and gives a dark frame would be explained by an object that has swallowed its light. A frame is bright if its mean
-    is near that of the LEDs well inside the pupil; where there are none, nothing is decided.
+    and gives a dark frame would be explained by an object that has swallowed its light, and one whose direct light
+    comes through in part, by stripes that the object does not have.
     """
-    na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T) / acquisition.optics.na
-    counts = np.ones(len(na), bool) if acquisition.weights is None else np.asarray(acquisition.weights) > 0
-    means = np.full(len(na), np.nan)
-    for led in np.flatnonzero(counts & (na < OUTER)):
-        frame = acquisition.frames.frame(int(led))
-        pixels = frame[counted_pixels(acquisition, int(led), frame)]
-        means[led] = pixels.mean() if pixels.size else np.nan
-    inner = means[(na < INNER) & np.isfinite(means)]
-    if not len(inner) or not np.median(inner) > 0:
-        return np.empty(0, np.intp)
-    brightness = means / np.median(inner)
-    near = (na >= INNER) & np.isfinite(brightness)
-    swallowed = near & (na <= 1) & (brightness < BRIGHT_ENOUGH)
-    shining = near & (na > 1) & (brightness > DARK_ENOUGH)
-    return np.flatnonzero(swallowed | shining)
+    na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
+    bright, dark = sides(acquisition)
+    return np.flatnonzero(np.where(acquisition.optics.passes(na), ~bright, ~dark))

@@ -28,11 +28,11 @@ def with_alignment(document: dict[str, Any], alignment: Alignment) -> dict[str, 
     if not alignment.notes:
         return document
     acquisition = alignment.acquisition
-    wanted = {key: value for key, value in document["alignment"].items() if key not in ("circles", "focus", "array")}
     return document | {
+        "microscope": document["microscope"] | {"na": acquisition.optics.na},
         "illumination": _lights(acquisition, document["illumination"]),
         "pupil": document["pupil"] | {"defocus": acquisition.pupil.defocus},
-        "alignment": wanted | {"circles": False, "focus": False, "array": False},
+        "alignment": document["alignment"] | dict.fromkeys(("circles", "focus", "na", "array"), False),
     }
 
 

@@ -211,19 +211,20 @@ class AlignmentSection(Section):
     """[alignment]: what is found from the frames before the reconstruction; see ``fouriscope.alignment``.
 
     ``circles`` places the LED array by the circles in the spectra of bright-field frames and tells its orientation,
-    ``focus`` finds the defocus within ±``focus_reach`` metres, ``array`` moves the LED array as a rigid body
-    (``motions``) to where short reconstructions of a small patch explain the frames best.
+    ``focus`` finds the defocus within ±``focus_reach`` metres, ``na`` the objective's aperture, ``array`` moves the LED
+    array as a rigid body (``motions``) to where short reconstructions of a small patch explain the frames best.
     """
 
     circles: bool = False
     focus: bool = False
     focus_reach: Annotated[float, Field(gt=0, lt=0.1)] = 300e-6
+    na: bool = False
     array: bool = False
     motions: tuple[Literal["shift", "rotation", "height", "pitch"], ...] = ("shift", "rotation", "height")
 
     @property
     def is_wanted(self) -> bool:
-        return self.circles or self.focus or self.array
+        return self.circles or self.focus or self.na or self.array
 
 
 class CalibrationSection(Section):

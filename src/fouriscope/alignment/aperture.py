@@ -1,0 +1,91 @@
+"""The numerical aperture that the objective really has: the one with which the frames agree best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.trials import Trials
+from fouriscope.errors import InvalidInputError
+
+# In units of the NA that is believed: where to look. What is engraved on an objective is its largest aperture; a stop,
+# a tube lens that is too small or an LED array that is nearer than it is said to be make it look smaller.
+LEAST, MOST, STEP = 0.7, 1.2, 0.025
+# How finely the best place is looked for in the end.
+FINEST = 0.002
+# Another NA must explain the frames this much better, and must differ by so much: the misfit has small steps where
+# single frequencies enter the disc.
+LEAST_GAIN = 0.05
+LEAST_CHANGE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class ApertureFit:
+    """What the search saw: ``na`` is the best of ``tried``, whose misfits are ``misfits``, or the one believed."""
+
+    na: float
+    tried: NDArray[np.float64]
+    misfits: NDArray[np.float64]
+    misfit_before: float
+    misfit_after: float
+
+    @property
+    def changed(self) -> bool:
+        return self.misfit_after < self.misfit_before
+
+
+def find_na(acquisition: Acquisition, *, trials: Trials | None = None) -> ApertureFit:
+    """The objective's NA, from 0.7 to 1.2 times the one described, whose short reconstruction leaves the least misfit.
+
+    The radius of the pupil's disc decides which LEDs are bright field and where the spectra of dark-field frames end:
+    a wrong one leaves a misfit that no object, pupil phase or array explains. First on a grid, then by halving its
+    step. The NA described stays unless one that differs by 1 % or more explains the frames by 5 % better.
+
+    Examples
+    --------
+    >>> import numpy as np, fouriscope as fs
+    >>> from dataclasses import replace
+    >>> from fouriscope.alignment import find_na
+    >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> leds = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)
+    >>> model = fs.ForwardModel(optics, leds, (32, 32))
+    >>> phase = np.random.default_rng(0).normal(0, 0.5, model.object_shape)
+    >>> frames = fs.simulate(model, phase, seed=0).frames
+    >>> engraved = replace(optics, na=0.23)
+    >>> found = find_na(fs.Acquisition(engraved, leds, frames, periodic=True))
+    >>> bool(abs(found.na - 0.2) < 0.004)
+    True
+    """
+    believed = acquisition.optics.na
+    trials = Trials.of(acquisition) if trials is None else trials
+    seen: dict[float, float] = {}
+
+    def look(factor: float) -> None:
+        factor = round(factor, 6)
+        if LEAST <= factor <= MOST and factor not in seen:
+            seen[factor] = trials.misfit(na=factor * believed)
+
+    for count in range(round(LEAST / STEP), round(MOST / STEP) + 1):
+        look(count * STEP)
+    before = seen[1.0]
+    if not np.isfinite(min(seen.values())):
+        raise InvalidInputError(
+            "no aperture explains the frames of the patch at all; are they masked there, or is the geometry far off? "
+            "Switch alignment.na off, or mend that first"
+        )
+    step = STEP
+    while step > FINEST:
+        best = min(seen, key=lambda factor: seen[factor])
+        step /= 2
+        look(best - step)
+        look(best + step)
+    best = min(seen, key=lambda factor: seen[factor])
+    better = seen[best] < (1 - LEAST_GAIN) * before and abs(best - 1) >= LEAST_CHANGE
+    factors = np.array(sorted(seen))
+    misfits = np.array([seen[float(factor)] for factor in factors])
+    return ApertureFit(
+        best * believed if better else believed, factors * believed, misfits, before, seen[best] if better else before
+    )
