@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 from fouriscope.acquisition import Acquisition, ArrayFrames
-from fouriscope.alignment import ORIENTATIONS, Orientation, Trials, align, find_array, find_focus, refine_array
+from fouriscope.alignment import (
+    ORIENTATIONS,
+    Orientation,
+    Trials,
+    align,
+    find_array,
+    find_focus,
+    find_na,
+    refine_array,
+    sides,
+)
 from fouriscope.alignment.circles import AS_DESCRIBED, sides_of_edge
 from fouriscope.alignment.trials import liveliest_patch
 from fouriscope.errors import InvalidInputError
@@ -81,10 +91,59 @@ def test_the_focus_is_found(defocus: float) -> None:
     assert fit.misfits.min() == fit.misfits[list(fit.tried).index(fit.defocus)]
 
 
+def engraved(data: Acquisition, na: float) -> Acquisition:
+    """The same frames, said to be of an objective with another aperture."""
+    return replace(data, optics=replace(data.optics, na=na))
+
+
+@pytest.mark.parametrize("believed", [0.17, 0.19, 0.23, 0.27])
+def test_the_aperture_is_found(believed: float) -> None:
+    fit = find_na(engraved(acquisition(), believed))
+    assert fit.changed
+    assert fit.na == pytest.approx(0.2, rel=0.01)
+    assert fit.misfit_after == fit.misfits.min() < fit.misfit_before
+
+
+def test_an_aperture_that_is_right_stays() -> None:
+    fit = find_na(acquisition())
+    assert fit.na == 0.2
+    assert not fit.changed
+
+
+@pytest.mark.slow
+def test_a_wrong_aperture_does_not_lead_the_array_astray() -> None:
+    """Circles of a wrong radius move the array; with the aperture found they are drawn again."""
+    told: list[str] = []
+    found = align(engraved(acquisition(), 0.235), focus_reach=30e-6, tell=told.append).acquisition
+    assert found.optics.na == pytest.approx(0.2, rel=0.01)
+    assert off_by(found.illumination, LEDS) < 0.06
+    assert any("aperture: NA" in line and "(was 0.235)" in line for line in told)
+
+
+def test_an_aperture_is_not_looked_for_where_all_is_masked() -> None:
+    data = replace(acquisition(), mask=np.zeros((48, 48), bool))
+    with pytest.raises(InvalidInputError, match=r"no aperture explains .* Switch alignment.na off"):
+        find_na(data)
+
+
+def test_the_penumbra_is_on_neither_side() -> None:
+    data = acquisition()
+    na = np.hypot(*LEDS.directions().T)
+    bright, dark = sides(data)
+    np.testing.assert_array_equal(bright, na < 0.2)
+    np.testing.assert_array_equal(dark, na > 0.2)
+    near = int(np.flatnonzero(na > 0.2)[na[na > 0.2].argmin()])
+    frames = np.array([data.frames.frame(led) for led in range(len(data))])
+    frames[near] += 0.1  # a tenth of the direct light comes through
+    bright, dark = sides(replace(data, frames=ArrayFrames(frames)))
+    assert np.flatnonzero(~(bright | dark)).tolist() == [near]
+
+
 def test_what_is_right_is_left_alone() -> None:
     data = acquisition()
     found = align(data, focus_reach=60e-6)
     assert found.acquisition.illumination is data.illumination
+    assert found.acquisition.optics == data.optics
     assert abs(found.acquisition.pupil.defocus) < 1e-6
     assert any("as described" in note for note in found.notes)
     assert any("right as it is" in note for note in found.notes)

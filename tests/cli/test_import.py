@@ -210,7 +210,7 @@ def test_rewritten_frames_are_described_as_the_originals_are(fouriscope: Command
 def test_rewritten_frames_reconstruct_like_the_originals(fouriscope: Command, tmp_path: Path) -> None:
     folder = sidecar(tmp_path)
     settings = ["--set=stop.iterations=3", "--set=frames.roi=[2, 4, 16, 16]", "--set=calibration.zernike=false"]
-    settings += [f"--set=alignment.{key}=false" for key in ("circles", "focus", "array")]
+    settings += [f"--set=alignment.{key}=false" for key in ("circles", "focus", "na", "array")]
     fields = []
     for out, rewrite in ((tmp_path / "plain.toml", []), (tmp_path / "tiled.toml", ["--to-zarr"])):
         assert fouriscope("import", folder, "-o", out, *settings, *rewrite).code == 0
