@@ -14,8 +14,8 @@ from scipy.ndimage import gaussian_filter
 
 from fouriscope.field import connected
 from fouriscope.field.blending import Blend
+from fouriscope.field.correction import Correction
 from fouriscope.field.overlaps import Overlap, TileImages, compare, object_window
-from fouriscope.field.seams import Correction
 from fouriscope.field.tiling import Tiling
 from tests.field.problems import run, write_field
 
@@ -90,7 +90,7 @@ def cut_field(
                 edges[: border * scale] = rng.uniform(-1, 1)
             if start + size < frame_shape[axis]:
                 edges[(size - border) * scale :] = rng.uniform(-1, 1)
-        found = phase_true[window] - correction.plane(place, scale) + spoiled + rng.normal(0, noise, (height, width))
+        found = phase_true[window] - correction.surface(place, scale) + spoiled + rng.normal(0, noise, (height, width))
         absorption = absorption_true[window] - correction.absorption
         images.append(TileImages(found.astype(np.float32), absorption.astype(np.float32)))
         corrections.append(correction)

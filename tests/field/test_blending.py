@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.blending import Blend, tile_weights, tiles_of
+from fouriscope.field.correction import Correction
 from fouriscope.field.overlaps import TileImages, object_window
-from fouriscope.field.seams import Correction
 from fouriscope.field.tiling import Tiling
 from tests.field.conftest import cut_field
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.field.correction import Correction
 from fouriscope.field.overlaps import Overlap, TileImages
-from fouriscope.field.seams import Correction, solve_seams
+from fouriscope.field.seams import solve_seams
 from fouriscope.field.tiling import Tiling
 from tests.field.conftest import CutField, FloatArray, cut_field, without_plane
 
@@ -28,7 +29,7 @@ def errors(field: CutField, found: list[Correction], *, ramps: bool) -> FloatArr
     lacks = []
     for tile, got, true in zip(field.tiling, found, field.corrections, strict=True):
         ramp = got.ramp[0] - true.ramp[0], got.ramp[1] - true.ramp[1]
-        lacks.append(Correction(got.phase - true.phase, ramp).plane(tile, field.scale))
+        lacks.append(Correction(got.phase - true.phase, ramp).surface(tile, field.scale))
     canvas = np.full(field.phase.shape, np.nan)
     for tile, lack in zip(field.tiling, lacks, strict=True):
         rows, columns = (

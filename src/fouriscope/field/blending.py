@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.field.correction import Correction
 from fouriscope.field.overlaps import TileImages, Window, object_window, part_of, usable_border
-from fouriscope.field.seams import Correction
 from fouriscope.field.tiling import Tile, Tiling
 from fouriscope.run.phases import nearest_turn
 
@@ -94,7 +94,7 @@ class Blend:
         here = slice(row, row + window[2]), slice(column, column + window[3])
 
         seen = images.cut(*part)
-        phase = seen.phase + correction.plane(tile, self.scale)[part]
+        phase = seen.phase + correction.surface(tile, self.scale)[part]
         known = np.isfinite(phase) if seen.absorption is None else np.isfinite(phase) & np.isfinite(seen.absorption)
         weight = tile_weights(tile, self.tiling, self.scale, self.border)[part] * known
         before = self._weight[here]

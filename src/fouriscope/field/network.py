@@ -80,13 +80,21 @@ class Network:
         return values
 
     def least_squares(
-        self, jacobians: FloatArray, weights: FloatArray, pulls: FloatArray, damping: FloatArray, offset: FloatArray
+        self,
+        jacobians: FloatArray,
+        weights: FloatArray,
+        pulls: FloatArray,
+        damping: FloatArray,
+        offset: FloatArray,
+        *,
+        free: bool = True,
     ) -> FloatArray:
         """Minimise Σ_e (½ rᵀ W_e r + p_eᵀ r) + ½ Σ_k (v_k + x_k)ᵀ Λ (v_k + x_k) over the nodes' x, r = J_e (x_a, x_b).
 
         ``jacobians`` J: edges × residuals × (2 · unknowns a node), ``weights`` W: edges × residuals × residuals,
-        ``pulls`` p: edges × residuals, ``damping``: the diagonal of Λ, ``offset`` v: nodes × unknowns. The first
-        unknown is an island's free constant: x = 0 at its root, which costs nothing as residuals know differences only.
+        ``pulls`` p: edges × residuals, ``damping``: the diagonal of Λ, ``offset`` v: nodes × unknowns. If ``free``, the
+        first unknown is a constant that an island may share: x = 0 at its root, which costs nothing as residuals know
+        differences only. Otherwise all unknowns must be damped.
 
         The normal equations have one block a node and two an edge. Their graph is planar, as tiles are, so that the
         elimination costs little more than the number of tiles.
@@ -101,7 +109,8 @@ class Network:
         diagonal = np.tile(damping, (self.nodes, 1))
         gradient = np.bincount(places.ravel(), gradients.ravel(), minlength=offset.size) + (diagonal * offset).ravel()
         # Any weight holds a root's constant at 0; one like the edges' own keeps the equations well scaled.
-        diagonal[self.roots, 0] += max(1.0, float(weights[:, 0, 0].mean())) if len(weights) else 1.0
+        if free:
+            diagonal[self.roots, 0] += max(1.0, float(weights[:, 0, 0].mean())) if len(weights) else 1.0
         every = np.arange(offset.size)
         values = np.concatenate([blocks.ravel(), diagonal.ravel()])
         where = np.concatenate([rows.ravel(), every]), np.concatenate([columns.ravel(), every])

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope import plots
+from fouriscope.field.correction import Correction
 from fouriscope.field.folder import FieldFolder
 from fouriscope.field.overlaps import Overlap
 from fouriscope.field.plan import FieldPlan
 from fouriscope.field.pyramid import Pyramid
-from fouriscope.field.seams import Correction
 from fouriscope.field.stitch import pyramid_of
 from fouriscope.field.tile_store import TileRecord
 from fouriscope.run.files import write_json, write_text

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.field.correction import Correction
 from fouriscope.field.network import Network
 from fouriscope.field.overlaps import Overlap, mean_slopes, object_window
-from fouriscope.field.tiling import Tile, Tiling
+from fouriscope.field.tiling import Tiling
 
 FloatArray = NDArray[np.float64]
 
@@ -27,30 +27,6 @@ EXPECTED_RAMP = 1.0
 FIRST_NOISE, LEAST_NOISE = 0.1, 1e-5
 # Curvature that a cell keeps however badly it fits: more than the true one is safe, none could leave tiles unattached.
 LEAST_CURVATURE = 0.01
-
-
-@dataclass(frozen=True)
-class Correction:
-    """What to add to a tile: φ + ``phase`` + ``ramp`` · (r − r_k) and μ + ``absorption``, r_k the tile's centre.
-
-    ``phase`` in rad, ``ramp`` in rad an object pixel, down and across.
-    """
-
-    phase: float = 0.0
-    ramp: tuple[float, float] = (0.0, 0.0)
-    absorption: float = 0.0
-
-    def plane(self, tile: Tile, scale: int) -> FloatArray:
-        """What is added to the phase, on the tile's object window.
-
-        >>> Correction(1.0, (0.0, 0.5)).plane(Tile(0, 0, 0, top=0, left=8, height=1, width=4), scale=1).tolist()
-        [[0.25, 0.75, 1.25, 1.75]]
-        """
-        down, across = (
-            slope * (np.arange(size) - (size - 1) / 2)
-            for slope, size in zip(self.ramp, object_window(tile, scale)[2:], strict=True)
-        )
-        return np.asarray(self.phase + down[:, None] + across)
 
 
 def solve_seams(tiling: Tiling, scale: int, overlaps: Iterable[Overlap], *, ramps: bool) -> list[Correction]:

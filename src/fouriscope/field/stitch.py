@@ -7,18 +7,21 @@ numbers; images go from the tiles to the result through the files alone, and no 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fouriscope.field.bending import solve_bends
 from fouriscope.field.blending import Blend, tiles_of
+from fouriscope.field.correction import Correction
 from fouriscope.field.dispatch import run_all
 from fouriscope.field.folder import FieldFolder
 from fouriscope.field.overlaps import Overlap, TileImages, compare
 from fouriscope.field.plan import FieldPlan
 from fouriscope.field.pyramid import Block, Pyramid, create_object, write_object_block
-from fouriscope.field.seams import Correction, solve_seams
+from fouriscope.field.seams import solve_seams
 from fouriscope.field.tile_store import TileStore
 from fouriscope.parallel import threads
 from fouriscope.run.sections import RunConfig
@@ -102,14 +105,14 @@ def corrected(plan: FieldPlan, config: RunConfig, overlaps: Sequence[Overlap]) -
 
     A ramp of the phase, where each tile refines its LEDs, or its pupil bin by bin. Not with Zernike coefficients: they
     have no tilt, and each tile's own slow errors, alike in all of them, would be taken for ramps that bend the field.
-    A factor of the amplitude, where tiles refine brightnesses.
+    A factor of the amplitude, where tiles refine brightnesses. Last a surface of low order, where neighbours still
+    differ slowly (:mod:`fouriscope.field.bending`).
     """
     calibration = config.calibration
     ramps = calibration.leds or plan.keeps_pupils(config)
     found = solve_seams(plan.tiling, plan.scale, overlaps, ramps=ramps)
-    if calibration.gains:
-        return found
-    return [Correction(correction.phase, correction.ramp, 0.0) for correction in found]
+    found = solve_bends(plan.tiling, plan.scale, overlaps, found)
+    return found if calibration.gains else [replace(correction, absorption=0.0) for correction in found]
 
 
 def compare_tiles(folder: str, first: int, second: int) -> Overlap:
