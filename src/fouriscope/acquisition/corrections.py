@@ -25,9 +25,11 @@ class Corrections:
     4. c = c / (``flat`` / ``flat_level``)
     5. c = c · min(``exposures``) / ``exposures[i]``: everything in counts of the shortest exposure
     6. c = c − ``background``, in dark-field frames only
-    7. y = c / ``gain``
+    7. c = √(c² − ``floor``²), and 0 below it, in dark-field frames only
+    8. y = c / ``gain``
 
-    Negative values are kept: they are noise around zero, and to clip them would brighten the dark field.
+    Without a floor, negative values are kept: they are noise around zero, and to clip them would brighten the dark
+    field.
 
     Parameters
     ----------
@@ -42,8 +44,12 @@ class Corrections:
         A number, one a frame, or "auto": the 5th percentile of the frame's own border, a sixteenth of each side wide.
         Stray light lifts the whole frame; what lies in the border at its darkest is mostly that. The dark-field light
         of a sample that fills the border is subtracted with it, so prefer a measured number where there is one.
+    floor
+        Counts, as stored, up to which light cannot be told from the camera's noise; twice its standard deviation is
+        usual. The amplitude loss takes the root of every count, so noise around zero looks like light that is
+        everywhere, and dark pixels far outnumber bright ones. What is well above the floor hardly changes.
     dark_field
-        One bool a frame: where ``background`` is subtracted. All frames unless given.
+        One bool a frame: where ``background`` and ``floor`` apply. All frames unless given.
     gain
         Counts of the empty bright field.
 
@@ -64,6 +70,7 @@ class Corrections:
     flat_level: float | None = None
     exposures: ArrayLike | None = None
     background: ArrayLike | Literal["auto"] | None = None
+    floor: float = 0.0
     dark_field: ArrayLike | None = None
     gain: float = 1.0
 
@@ -83,6 +90,8 @@ class CorrectedFrames:
         c = corrections
         if not (np.isfinite(c.gain) and c.gain > 0 and np.isfinite(c.offset)):
             raise InvalidInputError(f"gain must be positive and offset finite, got gain {c.gain} and offset {c.offset}")
+        if not (np.isfinite(c.floor) and c.floor >= 0):
+            raise InvalidInputError(f"floor must be 0 or a number of counts, got {c.floor}")
         if not 0 <= c.bit_shift <= 15:
             raise InvalidInputError(f"bit_shift must be from 0 to 15 bits, got {c.bit_shift}")
         self._dark = _checked("dark", c.dark, tuple(shape))
@@ -127,12 +136,18 @@ class CorrectedFrames:
             image -= self._dark
         if self._flat is not None:
             image /= self._flat
-        if self._exposures is not None:
-            image *= self._exposures.min() / self._exposures[index]
+        shortened = 1.0 if self._exposures is None else float(self._exposures.min() / self._exposures[index])
+        if shortened != 1:
+            image *= shortened
         if self._dark_field[index] and self._automatic:
             image -= border_background(image)
         elif self._dark_field[index] and self._background is not None:
             image -= self._background[index]
+        if c.floor and self._dark_field[index]:
+            np.maximum(image, 0, out=image)
+            image *= image
+            image -= (c.floor * shortened) ** 2
+            np.sqrt(np.maximum(image, 0, out=image), out=image)
         image /= c.gain
         return image
 

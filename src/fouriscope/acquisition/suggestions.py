@@ -29,7 +29,7 @@ def suggest(
     exposures: FloatArray | None = None,
     offset: float | None = None,
 ) -> list[Suggestion]:
-    """Bit shift, offset, saturation, gain and frames to reject, as far as the frames show them.
+    """Bit shift, offset, noise floor, saturation, gain and frames to reject, as far as the frames show them.
 
     Levels are in counts after the bit shift, as in [frames]. Without ``directions`` and ``na`` nobody knows which
     frames are bright field, so gain and some reasons for rejection are not found. ``offset`` is that of a dark frame,
@@ -50,6 +50,9 @@ def suggest(
         found.append(Suggestion("bit_shift", survey.bit_shift, why))
     if survey.offset > 0:
         found.append(Suggestion("offset", survey.offset / unit, "counts in the darkest pixels of the dark frames"))
+    if survey.floor > 0:
+        why = "twice the noise of the darkest frames, one count at least: dark-field light below it is noise"
+        found.append(Suggestion("floor", float(f"{survey.floor / unit:.2g}"), why))
     if survey.saturation is not None:
         full = survey.high == survey.saturation
         share = survey.at_top[full].sum() / (survey.pixels * full.sum())

@@ -18,6 +18,8 @@ FloatArray = NDArray[np.float64]
 _RIM = 0.1  # of NA: an LED this near to the pupil's edge may be bright or dark
 _FULL_SCALES = tuple(2**bits - 1 for bits in range(8, 17))
 _NEIGHBOURS = 8
+_BLOCK = 16  # pixels along a side of the squares in which noise is measured
+_QUIET = 0.1  # of the squares, which show no more than noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,8 @@ class Survey:
         Pixels that are NaN or infinite.
     at_top, near_top
         Pixels at the frame's maximum, and those below it but within 2 % of the frame's range.
+    noise
+        The standard deviation within the quietest tenth of the squares of 16 × 16 pixels; NaN of smaller frames.
     twin
         Index of an earlier frame with the very same pixels, or −1.
     used_bits
@@ -51,6 +55,7 @@ class Survey:
     broken: NDArray[np.int64]
     at_top: NDArray[np.int64]
     near_top: NDArray[np.int64]
+    noise: FloatArray
     twin: NDArray[np.int64]
     used_bits: int
 
@@ -78,6 +83,18 @@ class Survey:
         return float(np.floor(np.median(self.low[dark])))
 
     @property
+    def floor(self) -> float:
+        """Counts above the offset up to which light cannot be told from noise, of whole numbers alone; 0 if unknown.
+
+        Twice the noise of the darkest tenth of the frames, and one count at least, which is what a camera rounds to.
+        """
+        dark = (self.mean < 0.2 * self.mean.max()) & (self.high > self.low) & np.isfinite(self.noise)
+        if self.dtype.kind not in "iu" or not dark.any():
+            return 0.0
+        darkest = np.flatnonzero(dark)[np.argsort(self.mean[dark])][: max(1, dark.sum() // 10)]
+        return max(float(1 << self.bit_shift), 2 * float(np.median(self.noise[darkest])))
+
+    @property
     def saturation(self) -> float | None:
         """The level at which pixels pile up, or None.
 
@@ -102,7 +119,7 @@ def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Surv
     (4, [88.0, 280.0])
     """
     count, rows, columns = frames.shape
-    low, high, mean, median = np.zeros((4, count))
+    low, high, mean, median, noise = np.zeros((5, count))
     broken, at_top, near_top, twin = np.zeros((4, count), np.int64)
     seen, used, kind = dict[bytes, int](), 0, dtype
     for i, frame in enumerate(read_through(frames)):
@@ -116,6 +133,7 @@ def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Surv
             finite = np.isfinite(image)
             broken[i] = image.size - np.count_nonzero(finite)
             image = image[finite]
+        noise[i] = _noise(frame)
         if not image.size:
             continue
         top = image.max()
@@ -123,7 +141,19 @@ def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Surv
         at_top[i] = np.count_nonzero(image == top)
         near_top[i] = np.count_nonzero(image >= high[i] - 0.02 * (high[i] - low[i])) - at_top[i]
     assert kind is not None
-    return Survey(np.dtype(kind), rows * columns, low, high, mean, median, broken, at_top, near_top, twin, used)
+    return Survey(np.dtype(kind), rows * columns, low, high, mean, median, broken, at_top, near_top, noise, twin, used)
+
+
+def _noise(frame: NDArray[Any]) -> float:
+    rows, columns = (size // _BLOCK for size in frame.shape)
+    if not rows or not columns:
+        return np.nan
+    squares = frame[: rows * _BLOCK, : columns * _BLOCK].reshape(rows, _BLOCK, columns, _BLOCK)
+    squares = squares.astype(np.float32)
+    mean = squares.mean(axis=(1, 3), keepdims=True)
+    spread = np.square(squares - mean, out=squares).mean(axis=(1, 3))
+    known = spread[np.isfinite(spread)]
+    return float(np.sqrt(np.quantile(known, _QUIET))) if known.size else np.nan
 
 
 def empty_bright_field(

@@ -116,6 +116,7 @@ def corrections_of(
         flat_level=None if flat is None else float(flat.mean()),
         exposures=section.exposures,
         background=section.background,
+        floor=section.floor,
         dark_field=_dark_field(section, directions, optics, stored),
         gain=section.gain,
     )
@@ -124,7 +125,7 @@ def corrections_of(
 def _dark_field(
     section: FramesSection, directions: NDArray[np.float64], optics: Optics, stored: Frames
 ) -> NDArray[np.bool_] | None:
-    if section.background is None or len(directions) != stored.shape[0]:
+    if (section.background is None and not section.floor) or len(directions) != stored.shape[0]:
         return None
     return ~optics.passes(np.hypot(directions[:, 0], directions[:, 1]))
 

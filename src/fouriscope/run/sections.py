@@ -41,6 +41,7 @@ class FramesSection(Section):
     flat: str | None = None
     exposures: tuple[Positive, ...] | None = None
     background: float | tuple[float, ...] | Literal["auto"] | None = None
+    floor: Annotated[float, Field(ge=0)] = 0.0
     gain: Positive = 1.0
     saturation: Positive | Literal["auto"] | None = None
     bad_pixels: Literal["auto"] | None = None
@@ -54,7 +55,7 @@ class FramesSection(Section):
     def is_corrected(self) -> bool:
         """Whether intensities differ from the numbers that are stored."""
         plain = type(self).model_fields
-        keys = ("bit_shift", "amplitude", "offset", "dark", "flat", "exposures", "background", "gain")
+        keys = ("bit_shift", "amplitude", "offset", "dark", "flat", "exposures", "background", "floor", "gain")
         return any(getattr(self, key) != plain[key].default for key in keys)
 
     @field_validator("memory")
