@@ -81,6 +81,39 @@ def test_automatic_background_is_that_of_the_border() -> None:
     np.testing.assert_allclose(frames.frame(1), stack[1] - 3)
 
 
+def test_below_the_floor_there_is_only_noise() -> None:
+    stack = np.array([[[-3.0, 0.0, 2.0, 2.5, 200.0]]] * 3)
+    frames = corrected(stack, floor=2.0, dark_field=[False, True, True], exposures=[1.0, 1.0, 2.0], gain=2.0)
+    np.testing.assert_array_equal(frames.frame(0), stack[0] / 2)
+    np.testing.assert_allclose(frames.frame(1)[0], [0, 0, 0, 0.75, np.sqrt(200**2 - 4) / 2])
+    np.testing.assert_allclose(frames.frame(2), frames.frame(1) / 2, err_msg="the floor is of counts as stored")
+
+
+def test_roots_of_noise_no_longer_look_like_light() -> None:
+    """What the amplitude loss sees of an unlit camera: a third of the noise's amplitude, and next to nothing."""
+    noise = np.random.default_rng(0).normal(0, 3, (1, 200, 200)).round()
+    bare, floored = (
+        np.sqrt(np.maximum(corrected(noise, floor=floor).frame(0), 0)).mean() / np.sqrt(3) for floor in (0.0, 6.0)
+    )
+    assert bare > 0.3
+    assert floored < 0.06
+
+
+def test_the_floor_is_twice_the_noise_of_the_quietest_places() -> None:
+    """Measured where nothing is to be seen: structure in half of each dark frame does not count as noise."""
+    rng = np.random.default_rng(1)
+    stack = rng.normal(100, 3, (12, 128, 128))
+    stack[:2] += 4000
+    stack[2:, :64] += 200 * rng.random((10, 64, 128))
+    counts = stack.round().astype(np.uint16)
+    assert survey_frames(ArrayFrames(counts)).floor == pytest.approx(6, rel=0.15)
+    assert survey_frames(ArrayFrames(counts << 4)).floor == pytest.approx(16 * 6, rel=0.15)
+    assert survey_frames(ArrayFrames(counts // 64)).floor == 1, "a camera rounds to one count"
+    assert survey_frames(ArrayFrames(counts.astype(np.float32))).floor == 0, "counts alone have a noise of their own"
+    assert survey_frames(ArrayFrames(counts[:2])).floor == 0, "there are no dark frames"
+    assert survey_frames(ArrayFrames(counts[:, :8])).floor == 0, "frames too small to tell"
+
+
 def test_precision_and_negative_values() -> None:
     assert corrected(COUNTS, offset=100).frame(0).dtype == np.float32
     assert corrected(COUNTS.astype(np.float64), offset=100).frame(0).dtype == np.float64
@@ -93,6 +126,7 @@ def test_precision_and_negative_values() -> None:
         ({"gain": 0.0}, "gain must be positive"),
         ({"offset": np.nan}, "offset finite"),
         ({"bit_shift": 16}, "bit_shift must be from 0 to 15"),
+        ({"floor": -1.0}, "floor must be 0 or a number of counts"),
         ({"dark": np.ones((3, 3))}, r"dark must be finite and of shape \(32, 32\), .* got shape \(3, 3\)"),
         ({"dark": np.full((32, 32), np.nan)}, "with NaN"),
         ({"flat": np.zeros((32, 32))}, "flat must be positive everywhere"),
