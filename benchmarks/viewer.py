@@ -29,6 +29,30 @@ FRAME = 100  # which makes an object of 500²
 ITERATIONS = 50
 TURNS, TURN_SECONDS = 17, 5.0
 UPDATES = 15
+LARGE, MOVES = 900, 90  # pixels along a side of the image that is moved, and how often
+# Moves and zooms as a hand makes them, one for each picture that the browser shows; milliseconds between two of them.
+MOVE = """
+(moves) => new Promise((done) => {
+  const canvas = document.querySelector('.pane canvas');
+  const { left, top, width, height } = canvas.getBoundingClientRect();
+  const at = (name, k, more) => canvas.dispatchEvent(new (name === 'wheel' ? WheelEvent : PointerEvent)(name, {
+    clientX: left + width * (0.4 + 0.2 * Math.sin(k / 7)), clientY: top + height * (0.4 + 0.2 * Math.cos(k / 9)),
+    bubbles: true, cancelable: true, pointerId: 1, button: 0, ...more,
+  }));
+  const times = [];
+  const step = (now) => {
+    times.push(now);
+    const k = times.length;
+    if (k > moves) return done(times.slice(1).map((time, i) => time - times[i]));
+    at('wheel', k, { deltaY: k < moves / 2 ? -40 : 40 });
+    at('pointermove', k, {});
+    requestAnimationFrame(step);
+  };
+  canvas.setPointerCapture = () => {};
+  at('pointerdown', 0, {});
+  requestAnimationFrame(step);
+})
+"""
 BARS = {"first picture (ms)": 1000.0, "update (ms)": 300.0, "solver while it is viewed (%)": 3.0}
 
 
@@ -38,11 +62,18 @@ def main() -> None:
         solve(config, Path(folder) / "run")
         first = statistics.median(first_picture(Path(folder) / "run") for _ in range(5))
         updates = update_times(Path(folder) / "run")
+        moving = moves(Path(folder) / "large")
         slower = slowdown(config, Path(folder))
     update = float(np.percentile(updates, 95))
     rows = [
         ["first picture after opening a 500² run", f"{first:.0f} ms", *cells("first picture (ms)", first)],
         ["a snapshot written → painted, 95 %", f"{update:.0f} ms", *cells("update (ms)", update)],
+        [
+            f"dragged and zoomed, {LARGE}²: between two pictures, median and 95 %",
+            f"{statistics.median(moving):.0f}, {np.percentile(moving, 95):.0f} ms",
+            "",
+            "",
+        ],
         [
             "time of the solver, viewed live / alone",
             f"{100 + slower:.1f} %",
@@ -168,6 +199,18 @@ def update_times(run: Path) -> list[float]:
             version = viewing.browser.painted(version)
             taken.append(1e3 * (time.perf_counter() - began))
     return taken
+
+
+def moves(run: Path) -> list[float]:
+    """Milliseconds between two pictures while a large image is dragged and zoomed."""
+    from tests.viewer.served import written_run
+
+    written_run(run, shape=(LARGE, LARGE))
+    with closing(Viewing(run)) as viewing:
+        viewing.browser.open()
+        viewing.browser.page.evaluate(MOVE, 10)
+        times: list[float] = viewing.browser.page.evaluate(MOVE, MOVES)
+    return times
 
 
 def _changed(snapshot: Snapshot, number: int) -> Snapshot:

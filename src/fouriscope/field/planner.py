@@ -23,8 +23,10 @@ from fouriscope.run.sections import RunConfig
 from fouriscope.simulation import simulate
 from fouriscope.solvers import Iterations
 
-# Enough for the calibrations to have begun and for the clock to be steady.
-PROBED_ITERATIONS = 30
+# The first iterations cost more than those that follow: denoising starts anew, and the strength of an automatic prior
+# settles after thirty. The later ones tell what all that come after will take.
+PROBED_ITERATIONS = 60
+LATE_ITERATIONS = 25
 # Starting and ending a cluster on one machine.
 CLUSTER_SECONDS = 4.0
 # Comparing, blending and coarsening, for a pixel of the stitched object and a channel of it, on one core of the machine
@@ -104,7 +106,10 @@ def forecast(
 
 
 def _probe(plan: FieldPlan, config: RunConfig, base: Path) -> tuple[float, float]:
-    """Seconds to begin a tile, and of an iteration; everything is compiled by a first tile that is not timed."""
+    """Seconds to begin a tile, with what its first iterations take beyond later ones, and seconds of a later one.
+
+    Everything is compiled by a first tile that is not timed.
+    """
     chosen = plan.tile_config(config, plan.tiling[len(plan.tiling) // 2])
     build_solver(_acquisition(plan, chosen, base), chosen).solve(Iterations(2))
     began = time.perf_counter()
@@ -113,12 +118,13 @@ def _probe(plan: FieldPlan, config: RunConfig, base: Path) -> tuple[float, float
     solver = build_solver(acquisition, chosen)
     built = time.perf_counter()
     iterations = min(PROBED_ITERATIONS, int(config.stop.iterations or 1))
-    solver.solve(Iterations(iterations))
-    ended = time.perf_counter()
+    seconds = [record.seconds for record in solver.solve(Iterations(iterations))]
     close_stream(acquisition)
+    late = max(1, min(LATE_ITERATIONS, iterations - 1))
+    iteration = (seconds[-1] - (seconds[-late - 1] if iterations > late else 0.0)) / late
     # Simulated frames are there at once when the time comes.
     opening = opened - began if config.frames.path is not None else 0.0
-    return opening + built - opened, (ended - built) / iterations
+    return opening + built - opened + max(0.0, seconds[-1] - iterations * iteration), iteration
 
 
 def _acquisition(plan: FieldPlan, config: RunConfig, base: Path) -> Acquisition:

@@ -44,21 +44,30 @@ const everything = () => set({ visible: new Set(state.runs.keys()), mode: 'side'
 const nextMap = () => set({ map: CHOICES[(CHOICES.indexOf(state.map) + 1) % CHOICES.length] });
 export const showHelp = () => (help.open ? help.close() : help.showModal());
 
+const nextLed = (by) => choose(state.led === null ? 0 : state.led + by);
+
+const MODE_KEYS = { s: 'side', w: 'swipe', b: 'blink', d: 'difference' };
+const ARROWS = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+
 // [what is pressed, what it is called, what it does]
 const KEYS = [
-  [['1', '2', '3', '4', '5'], 'phase, amplitude, spectrum, pupil amplitude, pupil phase', (key) => quantity(Number(key) - 1)],
-  [['s', 'w', 'b', 'd'], 'side by side, swipe, blink, difference', (key) => mode({ s: 'side', w: 'swipe', b: 'blink', d: 'difference' }[key])],
+  [
+    ['1', '2', '3', '4', '5'],
+    'phase, amplitude, spectrum, pupil amplitude, pupil phase',
+    (key) => quantity(Number(key) - 1),
+  ],
+  [Object.keys(MODE_KEYS), 'side by side, swipe, blink, difference', (key) => mode(MODE_KEYS[key])],
   [['n', 'N'], 'only the next run, only the one before', (key) => alone(key === 'n' ? 1 : -1)],
   [['r'], 'all runs', everything],
   [['+', '=', '-'], 'zoom in, zoom out', (key) => zoom(key === '-' ? 1 / 1.25 : 1.25)],
-  [['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown'], 'move', (key) => move(...{ ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[key])],
+  [Object.keys(ARROWS), 'move', (key) => move(...ARROWS[key])],
   [['f', '0'], 'the whole image', fit],
   [[',', '.'], 'edge of the swipe to the left, to the right', (key) => swipe(key === ',' ? -0.05 : 0.05)],
   [['a'], 'colour scale from the data', automatic],
   [['m'], 'next colour map', nextMap],
   [['p'], 'wrapped phase, with a cyclic map', () => set({ wrapped: !state.wrapped })],
   [['c', 'x'], 'next curve, next axis of the curves', (key) => convergence.next(key === 'c' ? 'curve' : 'against')],
-  [['l', 'L'], 'next LED, LED before', (key) => choose((state.led ?? -1) + (key === 'l' ? 1 : state.led === null ? 1 : -1))],
+  [['l', 'L'], 'next LED, LED before', (key) => nextLed(key === 'l' ? 1 : -1)],
   [['e', 'E'], 'save the view as PNG, the data as TIFF', (key) => (key === 'e' ? savePicture() : saveData())],
   [['t'], 'dark or light', toggleTheme],
   [['?'], 'these keys', showHelp],
@@ -69,7 +78,8 @@ export function begin() {
   const actions = new Map(KEYS.flatMap(([keys, , action]) => keys.map((key) => [key, action])));
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.closest('input:not([type=checkbox]), select, textarea') || (help.open && event.key !== '?')) return;
+    if (event.target.closest('input:not([type=checkbox]), select, textarea')) return;
+    if (help.open && event.key !== '?') return;
     const action = actions.get(event.key);
     if (!action) return;
     event.preventDefault();

@@ -1,6 +1,6 @@
 // Float images to colours: in the fragment shader of one WebGL2 context, or pixel by pixel where there is none.
 //
-// A job says what to paint: {first, second, how, swipe, place, table, low, high, wrapped, background}, where `first` and
+// A job says what to paint: {first, second, how, swipe, place, table, low, high, wrapped, background}; `first` and
 // `second` are {image, offset}, `how` is 'one', 'swipe' or 'difference', and `place` comes from viewport.js.
 
 import { wrap } from './statistics.js';
@@ -97,7 +97,7 @@ class ShaderPainter {
     this.warmUp();
   }
 
-  /** Paint one pixel of nothing: the driver compiles for good with the first drawing, best before there is a picture. */
+  /** Paint one pixel of nothing: drivers compile for good with the first drawing, best before there is a picture. */
   warmUp() {
     const nothing = { image: { rows: 1, columns: 1, values: new Float32Array(1) }, offset: 0 };
     const context = document.createElement('canvas').getContext('2d');
@@ -116,7 +116,9 @@ class ShaderPainter {
     const texture = gl.createTexture();
     gl.bindTexture(gl.TEXTURE_2D, texture);
     gl.texImage2D(gl.TEXTURE_2D, 0, internal, columns, rows, 0, format, type, data);
-    for (const filter of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER]) gl.texParameteri(gl.TEXTURE_2D, filter, gl.NEAREST);
+    for (const filter of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER]) {
+      gl.texParameteri(gl.TEXTURE_2D, filter, gl.NEAREST);
+    }
     this.textures.set(key, texture);
   }
 

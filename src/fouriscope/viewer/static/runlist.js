@@ -26,7 +26,8 @@ function card(about, run) {
   const fraction = about.state === 'finished' ? 1 : (about.fraction ?? 0);
   const filled = element('i');
   filled.style.width = `${100 * fraction}%`;
-  const status = element('div', { class: 'state' }, element('b', {}, about.state), element('span', {}, progress(about)));
+  const words = [element('b', {}, about.state), element('span', {}, progress(about))];
+  const status = element('div', { class: 'state' }, ...words);
   const made = element('section', { class: 'run', 'data-state': about.state, 'data-run': run }, title, status);
   made.style.setProperty('--colour', colourOf(run));
   made.append(element('div', { class: 'bar' }, filled), facts(about, run));
@@ -64,6 +65,8 @@ function facts(about, run) {
     ['SNR', last(run, 'snr')],
   ];
   const found = rows.filter(([, value]) => value !== undefined && value !== null && value !== 0);
-  const text = (name, value) => (name === 'SNR' ? `${value.toFixed(2)} dB` : typeof value === 'number' ? number(value) : value);
-  return element('dl', {}, ...found.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, text(name, value))]));
+  const plain = (value) => (typeof value === 'number' ? number(value) : value);
+  const text = (name, value) => (name === 'SNR' ? `${value.toFixed(2)} dB` : plain(value));
+  const pair = ([name, value]) => [element('dt', {}, name), element('dd', {}, text(name, value))];
+  return element('dl', {}, ...found.flatMap(pair));
 }

@@ -31,7 +31,8 @@ export function composed() {
   panes.forEach((pane, i) => {
     const [x, y] = [(boxes[i].left - left) * ratio, (boxes[i].top - top) * ratio];
     context.drawImage(pane.canvas, x, y);
-    pane.labels.filter((label) => !label.hidden).forEach((label, k) => tag(context, label.textContent, x, y, pane, k, ratio));
+    const labels = pane.labels.filter((label) => !label.hidden);
+    labels.forEach((label, k) => tag(context, label.textContent, x, y, pane, k, ratio));
   });
   foot(context, canvas, style.color, ratio);
   return canvas;
@@ -58,7 +59,8 @@ function foot(context, canvas, ink, ratio) {
   const words = `${what}   ${number(scale.low)}`;
   context.fillText(words, 8 * ratio, middle + 4 * ratio);
   const start = 16 * ratio + context.measureText(words).width;
-  paintBar(context, Math.round(start), Math.round(middle - 6 * ratio), Math.round(bar), Math.round(12 * ratio), scale.table);
+  const box = [start, middle - 6 * ratio, bar, 12 * ratio].map(Math.round);
+  paintBar(context, ...box, scale.table);
   context.fillStyle = ink;
   context.fillText(`${number(scale.high)} ${unitName(scale.unit)}`, start + bar + 8 * ratio, middle + 4 * ratio);
 }

@@ -25,7 +25,9 @@ export function currentScale() {
   if (!shown.length) return null;
   const set = state.limits[limitsKey()];
   const scale = { wrapped: isWrapped(), automatic: !set, unit: shown[0].unit, map: state.map };
-  if (isWrapped()) return { ...scale, low: -Math.PI, high: Math.PI, map: CYCLIC, table: table(CYCLIC), automatic: true };
+  if (isWrapped()) {
+    return { ...scale, low: -Math.PI, high: Math.PI, map: CYCLIC, table: table(CYCLIC), automatic: true };
+  }
   let found = set;
   if (state.mode === 'difference') {
     scale.map = DIVERGING;

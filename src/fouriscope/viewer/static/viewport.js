@@ -1,4 +1,4 @@
-// Where pixels of an image lie on a canvas. The view is in fractions of the image, so that images of any size are linked.
+// Where pixels of an image lie on a canvas. The view is in fractions of the image: images of any size are linked.
 
 /** Canvas x = left + column · across, y = top + row · down, in pixels of the canvas. */
 export function placing(image, width, height, view) {
