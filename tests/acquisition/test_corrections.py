@@ -106,7 +106,9 @@ def test_the_floor_is_twice_the_noise_of_the_quietest_places() -> None:
     stack[:2] += 3000
     stack[2:, :64] += 200 * rng.random((10, 64, 128))
     counts = stack.round().astype(np.uint16)
-    assert survey_frames(ArrayFrames(counts)).floor == pytest.approx(6, rel=0.15)
+    survey = survey_frames(ArrayFrames(counts))
+    assert survey.floor == pytest.approx(6, rel=0.15)
+    assert survey.offset == pytest.approx(100, abs=0.5), "the pedestal, not the deepest valley of the noise"
     assert survey_frames(ArrayFrames(counts << 4)).floor == pytest.approx(16 * 6, rel=0.15)
     assert survey_frames(ArrayFrames(counts // 64)).floor == 1, "a camera rounds to one count"
     assert survey_frames(ArrayFrames(counts.astype(np.float32))).floor == 0, "counts alone have a noise of their own"

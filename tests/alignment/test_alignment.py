@@ -104,6 +104,16 @@ def test_the_aperture_is_found(believed: float) -> None:
     assert fit.misfit_after == fit.misfits.min() < fit.misfit_before
 
 
+def test_an_aperture_at_the_end_of_what_was_tried_is_none() -> None:
+    fit = find_na(engraved(acquisition(), 0.3))
+    assert fit.at_end
+    assert not fit.changed
+    assert fit.na == 0.3
+    told: list[str] = []
+    align(engraved(acquisition(), 0.3), circles=False, focus=False, array=False, tell=told.append)
+    assert "aperture: not found" in told[0]
+
+
 def test_an_aperture_that_is_right_stays() -> None:
     fit = find_na(acquisition())
     assert fit.na == 0.2
@@ -137,6 +147,8 @@ def test_the_penumbra_is_on_neither_side() -> None:
     frames[near] += 0.1  # a tenth of the direct light comes through
     bright, dark = sides(replace(data, frames=ArrayFrames(frames)))
     assert np.flatnonzero(~(bright | dark)).tolist() == [near]
+    lifted = [side.copy() for side in sides(replace(data, frames=ArrayFrames(frames + 0.03)))]
+    np.testing.assert_array_equal(lifted, (bright, dark), err_msg="what even the dark has does not count")
 
 
 def test_what_is_right_is_left_alone() -> None:

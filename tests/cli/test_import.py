@@ -386,7 +386,8 @@ def test_real_thu(fouriscope: Command, tmp_path: Path) -> None:
     assert ended.code == 0
     assert "93 of 1024 × 1024, uint8, 2 … 255" in ended.out
     frames = load_config(out).frames
-    assert (frames.offset, frames.saturation, frames.reject) == (2, 255, ())
+    assert (frames.floor, frames.saturation, frames.reject) == (1, 255, ())
+    assert frames.offset == pytest.approx(2.07, abs=0.05)
     assert frames.gain == pytest.approx(110, rel=0.05)
     acquisition = build_acquisition(load_config(out), tmp_path)
     assert acquisition.frame_shape == (128, 128)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from fouriscope.field.bending import solve_bends
-from fouriscope.field.correction import ORDER, SIDES, Correction, rims
-from fouriscope.field.overlaps import TileImages, object_window
+from fouriscope.field.correction import ORDER, SIDES, Correction, lifted, rims
+from fouriscope.field.overlaps import Overlap, TileImages, object_window
 from fouriscope.field.seams import solve_seams
+from fouriscope.field.tiling import Tiling
 from tests.field.conftest import CutField, FloatArray, cut_field
 
 
@@ -90,8 +91,22 @@ def test_nothing_to_compare_is_nothing_to_bend() -> None:
     assert solve_bends(field.tiling, field.scale, [], corrections) == corrections
 
 
+def test_overlaps_that_agree_exactly_or_have_one_cell_are_no_trouble() -> None:
+    tiling = Tiling((28, 28), tile=16, overlap=0.25)
+    for shape in ((1, 1), (3, 3)):
+        rows, columns = np.linspace(13, 15, shape[0]), np.linspace(13, 15, shape[1])
+        overlaps = [
+            Overlap(a, b, rows, columns, np.full(shape, np.exp(0.2j), np.complex64), 0.2, 0.0, 0.0)
+            for a, b in ((0, 1), (0, 2), (1, 3), (2, 3))
+        ]
+        found = solve_bends(tiling, 1, overlaps, [Correction()] * 4)
+        assert max(np.abs(c.bend).max() for c in found if c.bend) < 2
+
+
 def test_rims_are_one_at_their_side_and_nothing_beyond_the_middle() -> None:
     y = x = np.linspace(-1, 1, 21)
+    bend = tuple(np.random.default_rng(0).normal(size=SIDES * (ORDER + 1)))
+    np.testing.assert_allclose(lifted(bend, y, x), rims(y, x) @ np.array(bend), atol=1e-12)
     surfaces = rims(y, x).reshape(21, 21, SIDES, ORDER + 1)
     for side in range(SIDES):
         for polynomial in range(ORDER + 1):

@@ -45,9 +45,10 @@ class Corrections:
         Stray light lifts the whole frame; what lies in the border at its darkest is mostly that. The dark-field light
         of a sample that fills the border is subtracted with it, so prefer a measured number where there is one.
     floor
-        Counts, as stored, up to which light cannot be told from the camera's noise; twice its standard deviation is
-        usual. The amplitude loss takes the root of every count, so noise around zero looks like light that is
-        everywhere, and dark pixels far outnumber bright ones. What is well above the floor hardly changes.
+        Counts of a frame's own exposure, after ``bit_shift``, up to which light cannot be told from the camera's noise;
+        twice its standard deviation is usual. The amplitude loss takes the root of every count, so noise around zero
+        looks like light that is everywhere, and dark pixels far outnumber bright ones. What is well above the floor
+        hardly changes.
     dark_field
         One bool a frame: where ``background`` and ``floor`` apply. All frames unless given.
     gain

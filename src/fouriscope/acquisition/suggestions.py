@@ -49,7 +49,9 @@ def suggest(
         why = f"{bits - survey.bit_shift} bits stored in {bits}, shifted by {survey.bit_shift}"
         found.append(Suggestion("bit_shift", survey.bit_shift, why))
     if survey.offset > 0:
-        found.append(Suggestion("offset", survey.offset / unit, "counts in the darkest pixels of the dark frames"))
+        found.append(
+            Suggestion("offset", survey.offset / unit, "mean counts in the darkest places of the darkest frames")
+        )
     if survey.floor > 0:
         why = "twice the noise of the darkest frames, one count at least: dark-field light below it is noise"
         found.append(Suggestion("floor", float(f"{survey.floor / unit:.2g}"), why))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ _RIM = 0.1  # of NA: an LED this near to the pupil's edge may be bright or dark
 _FULL_SCALES = tuple(2**bits - 1 for bits in range(8, 17))
 _NEIGHBOURS = 8
 _BLOCK = 16  # pixels along a side of the squares in which noise is measured
-_QUIET = 0.1  # of the squares, which show no more than noise
+_QUIET = 0.1  # of the squares, which show no more than noise; and of the frames, which are the darkest
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +39,9 @@ class Survey:
         Pixels that are NaN or infinite.
     at_top, near_top
         Pixels at the frame's maximum, and those below it but within 2 % of the frame's range.
-    noise
-        The standard deviation within the quietest tenth of the squares of 16 × 16 pixels; NaN of smaller frames.
+    noise, ground
+        Of the squares of 16 × 16 pixels: the standard deviation within the quietest tenth, and the mean of the darkest
+        tenth. NaN of smaller frames.
     twin
         Index of an earlier frame with the very same pixels, or −1.
     used_bits
@@ -56,6 +58,7 @@ class Survey:
     at_top: NDArray[np.int64]
     near_top: NDArray[np.int64]
     noise: FloatArray
+    ground: FloatArray
     twin: NDArray[np.int64]
     used_bits: int
 
@@ -71,16 +74,18 @@ class Survey:
 
     @property
     def offset(self) -> float:
-        """Counts in the dark: the median of the minima of the dark frames, of whole numbers alone.
+        """Counts in the dark, of whole numbers alone: what the darkest places of the darkest frames have on average.
 
-        Every pixel of a camera sits on the same pedestal, and of a frame whose mean is below a fifth of the brightest
-        some pixel saw no light. Without such frames nothing is known: 0.
+        Every pixel of a camera sits on the same pedestal, with noise around it, and of a frame whose mean is below a
+        fifth of the brightest some part saw no light. Of frames too small for squares it is the lowest count. Without
+        such frames nothing is known: 0.
         """
-        dark = self.mean < 0.2 * self.mean.max()
-        dark &= self.high > self.low  # a frame of one value is no measurement
-        if self.dtype.kind not in "iu" or not dark.any():
+        darkest = self._darkest
+        if self.dtype.kind not in "iu" or not len(darkest):
             return 0.0
-        return float(np.floor(np.median(self.low[dark])))
+        ground = self.ground[darkest]
+        level = np.floor(np.median(self.low[darkest])) if np.isnan(ground).any() else np.median(ground)
+        return float(f"{level:.4g}")
 
     @property
     def floor(self) -> float:
@@ -88,11 +93,16 @@ class Survey:
 
         Twice the noise of the darkest tenth of the frames, and one count at least, which is what a camera rounds to.
         """
-        dark = (self.mean < 0.2 * self.mean.max()) & (self.high > self.low) & np.isfinite(self.noise)
-        if self.dtype.kind not in "iu" or not dark.any():
+        darkest = self._darkest
+        if self.dtype.kind not in "iu" or not np.isfinite(self.noise[darkest]).any():
             return 0.0
-        darkest = np.flatnonzero(dark)[np.argsort(self.mean[dark])][: max(1, dark.sum() // 10)]
-        return max(float(1 << self.bit_shift), 2 * float(np.median(self.noise[darkest])))
+        return max(float(1 << self.bit_shift), 2 * float(np.nanmedian(self.noise[darkest])))
+
+    @property
+    def _darkest(self) -> NDArray[np.int64]:
+        """The darkest tenth of the frames that are dark at all; a frame of one value is no measurement."""
+        dark = np.flatnonzero((self.mean < 0.2 * self.mean.max()) & (self.high > self.low))
+        return dark[np.argsort(self.mean[dark], kind="stable")][: math.ceil(_QUIET * len(dark))]
 
     @property
     def saturation(self) -> float | None:
@@ -119,7 +129,7 @@ def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Surv
     (4, [88.0, 280.0])
     """
     count, rows, columns = frames.shape
-    low, high, mean, median, noise = np.zeros((5, count))
+    low, high, mean, median, noise, ground = np.zeros((6, count))
     broken, at_top, near_top, twin = np.zeros((4, count), np.int64)
     seen, used, kind = dict[bytes, int](), 0, dtype
     for i, frame in enumerate(read_through(frames)):
@@ -133,7 +143,7 @@ def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Surv
             finite = np.isfinite(image)
             broken[i] = image.size - np.count_nonzero(finite)
             image = image[finite]
-        noise[i] = _noise(frame)
+        noise[i], ground[i] = _squares(frame)
         if not image.size:
             continue
         top = image.max()
@@ -141,19 +151,26 @@ def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Surv
         at_top[i] = np.count_nonzero(image == top)
         near_top[i] = np.count_nonzero(image >= high[i] - 0.02 * (high[i] - low[i])) - at_top[i]
     assert kind is not None
-    return Survey(np.dtype(kind), rows * columns, low, high, mean, median, broken, at_top, near_top, noise, twin, used)
+    return Survey(
+        np.dtype(kind), rows * columns, low, high, mean, median, broken, at_top, near_top, noise, ground, twin, used
+    )
 
 
-def _noise(frame: NDArray[Any]) -> float:
+def _squares(frame: NDArray[Any]) -> tuple[float, float]:
+    """(noise, ground) of one frame; squares with broken pixels do not count."""
     rows, columns = (size // _BLOCK for size in frame.shape)
     if not rows or not columns:
-        return np.nan
+        return np.nan, np.nan
     squares = frame[: rows * _BLOCK, : columns * _BLOCK].reshape(rows, _BLOCK, columns, _BLOCK)
     squares = squares.astype(np.float32)
-    mean = squares.mean(axis=(1, 3), keepdims=True)
-    spread = np.square(squares - mean, out=squares).mean(axis=(1, 3))
-    known = spread[np.isfinite(spread)]
-    return float(np.sqrt(np.quantile(known, _QUIET))) if known.size else np.nan
+    with np.errstate(invalid="ignore", over="ignore"):  # infinite pixels; such squares are left out
+        mean = squares.mean(axis=(1, 3), keepdims=True)
+        spread = np.square(squares - mean, out=squares).mean(axis=(1, 3))
+    known = np.isfinite(spread)
+    if not known.any():
+        return np.nan, np.nan
+    darkest = np.quantile(mean[:, 0, :, 0][known], _QUIET)
+    return float(np.sqrt(np.quantile(spread[known], _QUIET))), float(darkest)
 
 
 def empty_bright_field(

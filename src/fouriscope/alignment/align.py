@@ -84,7 +84,7 @@ def align(
                 acquisition = replace(acquisition, illumination=placed.illumination)
             acquisition = replace(acquisition, optics=optics)
             if focus:
-                acquisition = _focused(acquisition, min(optics.wavelength / optics.na**2, focus_reach), say)
+                acquisition = _focused(replace(acquisition, pupil=described.pupil), focus_reach, say)
     if array:
         fit = refine_array(acquisition, motions=motions)
         if fit.moved:
@@ -131,10 +131,19 @@ def _aperture(acquisition: Acquisition, described: Illumination, say: Tell) -> f
     Circles of a wrong radius have moved the array to a wrong place, where no aperture explains the frames well.
     """
     believed = acquisition.optics.na
-    fits = [find_na(acquisition)]
+    # One patch for both, or their misfits could not be compared; directions without a height are known in one place.
+    trials = Trials.of(replace(acquisition, illumination=described))
+    fits = [find_na(acquisition, trials=trials)]
     if acquisition.illumination is not described:
-        fits.append(find_na(replace(acquisition, illumination=described)))
+        moved = replace(trials, patch=replace(trials.patch, illumination=acquisition.illumination))
+        fits.append(find_na(acquisition, trials=moved))
     best = min(fits, key=lambda fit: fit.misfit_after)
+    if best.at_end:
+        say(
+            f"aperture: not found; the frames agree best with one at the end of what was tried, {best.tried[0]:.4f} to "
+            f"{best.tried[-1]:.4f}. NA {believed:g} stays: are microscope.na and illumination right?"
+        )
+        return believed
     if not best.changed:
         say(f"aperture: NA {believed:g} as described")
         return believed

@@ -24,13 +24,17 @@ LEAST_CHANGE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class ApertureFit:
-    """What the search saw: ``na`` is the best of ``tried``, whose misfits are ``misfits``, or the one believed."""
+    """What the search saw: ``na`` is the best of ``tried``, whose misfits are ``misfits``, or the one believed.
+
+    ``at_end``: the best lay at the end of what was tried, so it is no minimum, and the one believed stays.
+    """
 
     na: float
     tried: NDArray[np.float64]
     misfits: NDArray[np.float64]
     misfit_before: float
     misfit_after: float
+    at_end: bool = False
 
     @property
     def changed(self) -> bool:
@@ -83,9 +87,15 @@ def find_na(acquisition: Acquisition, *, trials: Trials | None = None) -> Apertu
         look(best - step)
         look(best + step)
     best = min(seen, key=lambda factor: seen[factor])
-    better = seen[best] < (1 - LEAST_GAIN) * before and abs(best - 1) >= LEAST_CHANGE
+    at_end = not LEAST + STEP / 2 < best < MOST - STEP / 2
+    better = not at_end and abs(best - 1) >= LEAST_CHANGE and seen[best] < (1 - LEAST_GAIN) * before
     factors = np.array(sorted(seen))
     misfits = np.array([seen[float(factor)] for factor in factors])
     return ApertureFit(
-        best * believed if better else believed, factors * believed, misfits, before, seen[best] if better else before
+        best * believed if better else believed,
+        factors * believed,
+        misfits,
+        before,
+        seen[best] if better else before,
+        at_end,
     )

@@ -23,6 +23,8 @@ from fouriscope.run.phases import wrap
 FloatArray = NDArray[np.float64]
 
 PASSES = 4
+# In units of a cell: overlaps without any noise, or with a single cell, would leave surfaces undetermined.
+LEAST_DAMPING = 1e-2
 # Curvature that a cell keeps however badly it fits; see fouriscope.field.seams.
 LEAST_CURVATURE = 0.01
 
@@ -54,7 +56,7 @@ def solve_bends(
         return list(corrections)
     first, second = (np.array([getattr(overlap, end) for overlap in used]) for end in ("first", "second"))
     network = Network(len(tiling), first, second, np.array([overlap.weight for overlap in used]))
-    damping = np.full(SIDES * (ORDER + 1), noise / slow)
+    damping = np.full(SIDES * (ORDER + 1), max(noise / slow, LEAST_DAMPING))
     unknowns = len(damping)
     bends = np.zeros((len(tiling), unknowns))
     alike = np.tile(np.eye(2 * unknowns), (len(edges), 1, 1))
@@ -93,8 +95,12 @@ class _Edge:
     @property
     def roughness(self) -> float:
         """Mean square of the noise of a cell: half of that of the difference of neighbours."""
-        steps = np.concatenate([wrap(np.diff(self.left, axis=axis)).ravel() for axis in (0, 1)])
-        return float(np.mean(steps**2) / 2) if steps.size else 0.0
+        squares = weights = 0.0
+        for left, weight in ((self.left, self.weight), (self.left.T, self.weight.T)):
+            both = np.minimum(weight[1:], weight[:-1])
+            squares += float((both * wrap(np.diff(left, axis=0)) ** 2).sum())
+            weights += float(both.sum())
+        return squares / weights / 2 if weights else 0.0
 
     def system(self, first: FloatArray, second: FloatArray, cell: float) -> tuple[FloatArray, FloatArray]:
         """Weights and pulls of one pass, in the unknowns of both tiles."""

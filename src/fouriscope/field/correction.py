@@ -39,7 +39,7 @@ class Correction:
         sizes = object_window(tile, scale)[2:]
         y, x = (np.arange(size) - (size - 1) / 2 for size in sizes)
         plane = np.asarray(self.phase + self.ramp[0] * y[:, None] + self.ramp[1] * x)
-        return plane + rims(2 * y / sizes[0], 2 * x / sizes[1]) @ np.array(self.bend) if self.bend else plane
+        return plane + lifted(self.bend, 2 * y / sizes[0], 2 * x / sizes[1]) if self.bend else plane
 
 
 def rims(y: FloatArray, x: FloatArray) -> FloatArray:
@@ -55,6 +55,14 @@ def rims(y: FloatArray, x: FloatArray) -> FloatArray:
     parts = [_rise(sign * y)[:, None, None] * along_x for sign in (-1, 1)]
     parts += [_rise(sign * x)[None, :, None] * along_y for sign in (-1, 1)]
     return np.concatenate(parts, axis=2)
+
+
+def lifted(bend: tuple[float, ...], y: FloatArray, x: FloatArray) -> FloatArray:
+    """``rims(y, x) @ bend``, as four products of what depends on ``y`` and on ``x`` alone."""
+    top, bottom, left, right = np.reshape(bend, (SIDES, ORDER + 1))
+    along_x, along_y = legvander(x, ORDER), legvander(y, ORDER)
+    down = np.outer(_rise(-y), along_x @ top) + np.outer(_rise(y), along_x @ bottom)
+    return np.asarray(down + np.outer(along_y @ left, _rise(-x)) + np.outer(along_y @ right, _rise(x)))
 
 
 def _rise(t: FloatArray) -> FloatArray:

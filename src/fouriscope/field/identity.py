@@ -9,6 +9,7 @@ from fouriscope.acquisition import Frames
 from fouriscope.acquisition.tile_layout import CompleteArray
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.plan import FieldPlan
+from fouriscope.run.config import parse_config
 from fouriscope.run.execute import input_files, resolved
 from fouriscope.run.measured import open_stored
 from fouriscope.run.provenance import file_checksums
@@ -36,7 +37,9 @@ def identity(stored: Frames) -> dict[str, Any]:
 
 def check_same(before: dict[str, Any], config: RunConfig, base: Path, plan: FieldPlan, folder: Path) -> None:
     """Raise unless ``config`` asks for the very field whose provenance is ``before``."""
-    old, new = dict(before["request"]), resolved(config, base)
+    # What was begun with an earlier version does not know keys that have come since: they have their defaults.
+    begun = parse_config(before["request"], where=str(folder))
+    old, new = resolved(begun, Path()), resolved(config, base)
     for document in (old, new):
         document["frames"] = {key: value for key, value in document["frames"].items() if key != "memory"}
     changed = [

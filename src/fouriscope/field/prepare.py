@@ -119,7 +119,7 @@ def settled_frames(config: RunConfig, base: Path, folder: Path) -> tuple[dict[st
         rejected = rejected_frames(section, survey, directions, optics, exposures, stored.shape[0])
         document["reject"] = sorted(rejected)
     if section.background == "auto":
-        plain = section.model_copy(update={"background": None})
+        plain = section.model_copy(update={"background": None, "floor": 0.0})
         corrected = CorrectedFrames(stored, corrections_of(plain, stored, base, optics, directions))
         levels = (border_background(corrected.frame(led)) * section.gain for led in range(stored.shape[0]))
         document["background"] = [float(level) for level in levels]

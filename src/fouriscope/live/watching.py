@@ -18,6 +18,7 @@ from fouriscope.live.reconstruction import LiveReconstruction
 from fouriscope.parallel import thread_count
 from fouriscope.run import Result, RunConfig, RunFolder
 from fouriscope.run.assemble import BuiltSolver, build_illumination, build_stop
+from fouriscope.run.config import parse_config
 from fouriscope.run.execute import input_files, resolved, solve_into
 from fouriscope.run.files import write_json
 from fouriscope.run.folder import FORMAT
@@ -211,6 +212,6 @@ def _interrupted_run(out: Path, document: dict[str, Any]) -> RunFolder | None:
     run = RunFolder.open(out)
     if watched["complete"]:
         raise RunFolderError(f"{out} has all its frames; it goes on with: fouriscope resume {out} --iterations N")
-    if run.config() != document:
+    if resolved(parse_config(run.config(), where=str(out)), Path()) != document:
         raise RunFolderError(f"{out} was begun with another configuration or folder; choose another --out")
     return run
