@@ -14,6 +14,7 @@ import tifffile
 
 from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.field import FieldFolder, FieldPlan, connected
+from fouriscope.field.identity import check_same
 from fouriscope.field.tile_task import reconstruct_tile
 from fouriscope.run import load_config, start_run
 from tests.field.problems import LATTICE, TILE, assert_same_result, levels, run, stitched, write_field
@@ -66,6 +67,17 @@ def test_another_configuration_is_refused(undisturbed: Path, client: Any, tmp_pa
     other = write_field(tmp_path, stop={"iterations": 13})
     with pytest.raises(InvalidInputError, match=r"frames\.path differs"):
         run(other, undisturbed, client)
+
+
+def test_a_field_of_an_earlier_version_is_the_same_field(configuration: Path, undisturbed: Path) -> None:
+    """Keys that have come since have their defaults."""
+    field = FieldFolder.open(undisturbed)
+    before = json.loads((undisturbed / "provenance.json").read_text(encoding="utf-8"))
+    del before["request"]["frames"]["floor"], before["request"]["alignment"]["na"]
+    check_same(before, load_config(configuration), configuration.parent, field.plan, undisturbed)
+    before["request"]["solver"]["batch"] = 7
+    with pytest.raises(InvalidInputError, match=r"solver\.batch differs"):
+        check_same(before, load_config(configuration), configuration.parent, field.plan, undisturbed)
 
 
 def test_another_tile_size_is_refused(configuration: Path, undisturbed: Path, client: Any) -> None:
