@@ -25,9 +25,7 @@ def bent_field(size: float, *, noise: float = 0.0, seed: int = 0) -> CutField:
         y, x = (np.linspace(-1, 1, n) for n in (height, width))
         a, b, c = rng.uniform(-size, size, 3)
         error = a * y[:, None] * x + b * y[:, None] ** 2 + c * x**3
-        assert image.absorption is not None
-        thicker = image.absorption + 0.2 * error
-        images.append(TileImages((image.phase + error).astype(np.float32), thicker.astype(np.float32)))
+        images.append(TileImages((image.phase + error).astype(np.float32), image.absorption))
     return replace(field, images=images)
 
 
@@ -56,17 +54,6 @@ def test_neighbours_that_differ_slowly_meet() -> None:
     flat, bent = solved(field)
     before, after = (np.sqrt(np.mean(steps(field, corrections) ** 2)) for corrections in (flat, bent))
     assert after < 0.15 * before
-
-
-def test_amplitudes_that_differ_slowly_meet_too() -> None:
-    field = bent_field(0.4)
-    bare, bent = [field.stitched(corrections)[1] for corrections in solved(field)]
-    # Along the seams, half-way between the middles of tiles, the blend has no step any more.
-    seam = (field.tiling.tops[1] + 4) * field.scale
-    steps = [
-        np.abs(np.diff(image - field.absorption, n=2, axis=0))[seam - 8 : seam + 8].mean() for image in (bare, bent)
-    ]
-    assert steps[1] < 0.5 * steps[0]
 
 
 def test_middles_of_tiles_and_constants_stay() -> None:

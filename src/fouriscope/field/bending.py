@@ -9,7 +9,7 @@ either side. Nothing new is known by that: slow errors stay in the middle of til
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ LEAST_CURVATURE = 0.01
 def solve_bends(
     tiling: Tiling, scale: int, overlaps: Sequence[Overlap], corrections: Sequence[Correction]
 ) -> list[Correction]:
-    """``corrections`` with the bends of each tile that bring neighbours together where they still differ.
+    """``corrections`` with the ``bend`` of each tile that brings neighbours together where they still differ.
 
     With ρ_c what is left in cell c after ``corrections``, w_c its weight beside an average cell, and S_k the surface of
     tile k with the coefficients b_k (:func:`~fouriscope.field.correction.rims`), it minimises
@@ -43,73 +43,49 @@ def solve_bends(
     cells of an overlap differ, which is noise; τ, what ρ has beyond that, is slow. Where nothing is slow, nothing is
     bent. Of surfaces that fit alike the second sum takes the flattest: each of two neighbours gives half of the way,
     and as surfaces end in the middle of a tile and constants stay as they are, errors of many seams do not add up.
-    Phase and absorption are solved for alike, each on its own.
     """
     used = sorted((o for o in overlaps if o.weight > 0), key=lambda o: (o.first, o.second))
     if not used:
         return list(corrections)
-    edges = [_edges(tiling, scale, overlap, corrections) for overlap in used]
-    bends = _bends(len(tiling), used, [phase for phase, _ in edges])
-    densities = [absorption for _, absorption in edges if absorption is not None]
-    thick = _bends(len(tiling), used, densities) if len(densities) == len(used) else None
+    edges = [_Edge(tiling, scale, overlap, corrections) for overlap in used]
+    cell = float(np.mean(np.concatenate([edge.weight.ravel() for edge in edges])))
+    noise = np.average([edge.roughness for edge in edges], weights=[edge.weight.sum() for edge in edges])
+    found = np.average([edge.spread for edge in edges], weights=[edge.weight.sum() for edge in edges])
+    slow = float(found - noise)
+    if slow <= noise:
+        return list(corrections)
+    first, second = (np.array([getattr(overlap, end) for overlap in used]) for end in ("first", "second"))
+    network = Network(len(tiling), first, second, np.array([overlap.weight for overlap in used]))
+    damping = np.full(SIDES * (ORDER + 1), max(noise / slow, LEAST_DAMPING))
+    unknowns = len(damping)
+    bends = np.zeros((len(tiling), unknowns))
+    alike = np.tile(np.eye(2 * unknowns), (len(edges), 1, 1))
+    for _ in range(PASSES):
+        systems = [edge.system(bends[o.first], bends[o.second], cell) for edge, o in zip(edges, used, strict=True)]
+        weights, pulls = (np.array(part) for part in zip(*systems, strict=True))
+        bends = bends + network.least_squares(alike, weights, pulls, damping, bends, free=False)
     return [
-        replace(
-            correction,
-            bend=() if bends is None else tuple(bends[k].tolist()),
-            absorption_bend=() if thick is None else tuple(thick[k].tolist()),
-        )
-        for k, correction in enumerate(corrections)
+        replace(correction, bend=tuple(float(value) for value in bend))
+        for correction, bend in zip(corrections, bends, strict=True)
     ]
 
 
-def _bends(tiles: int, overlaps: Sequence[Overlap], edges: Sequence[_Edge]) -> FloatArray | None:
-    """The coefficients of all tiles; None where nothing is slow."""
-    totals = [edge.weight.sum() for edge in edges]
-    cell = float(np.mean(np.concatenate([edge.weight.ravel() for edge in edges])))
-    noise = float(np.average([edge.roughness for edge in edges], weights=totals))
-    slow = float(np.average([edge.spread for edge in edges], weights=totals)) - noise
-    if slow <= noise:
-        return None
-    first, second = (np.array([getattr(overlap, end) for overlap in overlaps]) for end in ("first", "second"))
-    network = Network(tiles, first, second, np.array(totals))
-    damping = np.full(SIDES * (ORDER + 1), max(noise / slow, LEAST_DAMPING))
-    bends = np.zeros((tiles, len(damping)))
-    alike = np.tile(np.eye(2 * len(damping)), (len(edges), 1, 1))
-    for _ in range(PASSES):
-        systems = [edge.system(bends[o.first], bends[o.second], cell) for edge, o in zip(edges, overlaps, strict=True)]
-        weights, pulls = (np.array(part) for part in zip(*systems, strict=True))
-        bends = bends + network.least_squares(alike, weights, pulls, damping, bends, free=False)
-    return bends
-
-
-def _edges(
-    tiling: Tiling, scale: int, overlap: Overlap, corrections: Sequence[Correction]
-) -> tuple[_Edge, _Edge | None]:
-    """An overlap's phase and absorption."""
-    angle = np.angle(overlap.product).astype(np.float64)
-    density = overlap.densities
-    sides = []
-    for index, sign in ((overlap.first, 1.0), (overlap.second, -1.0)):
-        row, column, height, width = object_window(tiling[index], scale)
-        y, x = overlap.rows - row - (height - 1) / 2, overlap.columns - column - (width - 1) / 2
-        correction = corrections[index]
-        angle = angle + sign * (correction.phase + correction.ramp[0] * y[:, None] + correction.ramp[1] * x)
-        density = None if density is None else density + sign * correction.absorption
-        sides.append(sign * rims(2 * y / height, 2 * x / width).reshape(angle.size, -1))
-    weight, basis = np.abs(overlap.product).astype(np.float64), np.concatenate(sides, axis=1)
-    return _Edge(wrap(angle), weight, basis), None if density is None else _Edge(wrap(density), weight, basis)
-
-
-@dataclass(frozen=True, eq=False)
 class _Edge:
-    """The cells of one overlap: what is left there, their weights, and the surfaces of both tiles.
+    """The cells of one overlap: what is left there, and the surfaces of both tiles."""
 
-    Absorptions are treated as phases are: they differ by much less than π.
-    """
-
-    left: FloatArray
-    weight: FloatArray
-    basis: FloatArray
+    def __init__(self, tiling: Tiling, scale: int, overlap: Overlap, corrections: Sequence[Correction]) -> None:
+        angle = np.angle(overlap.product).astype(np.float64)
+        self.weight = np.abs(overlap.product).astype(np.float64)
+        sides = []
+        for index, sign in ((overlap.first, 1.0), (overlap.second, -1.0)):
+            row, column, height, width = object_window(tiling[index], scale)
+            y, x = overlap.rows - row - (height - 1) / 2, overlap.columns - column - (width - 1) / 2
+            correction = corrections[index]
+            plane = correction.phase + correction.ramp[0] * y[:, None] + correction.ramp[1] * x
+            angle = angle + sign * plane
+            sides.append(sign * rims(2 * y / height, 2 * x / width).reshape(plane.size, -1))
+        self.left = wrap(angle)
+        self.basis = np.concatenate(sides, axis=1)
 
     @property
     def spread(self) -> float:

@@ -104,8 +104,7 @@ class Blend:
         phase = np.where(before > 0, nearest_turn(phase, self._phase[here]), phase)
         self._phase[here] += share * (phase - self._phase[here])
         if self._absorption is not None and seen.absorption is not None:
-            added = correction.absorption_surface(tile, self.scale)[part]
-            absorption = np.where(known, seen.absorption, 0) + added
+            absorption = np.where(known, seen.absorption, 0) + correction.absorption
             self._absorption[here] += share * (absorption - self._absorption[here])
         self._weight[here] += weight
 

@@ -20,8 +20,7 @@ SIDES = 4
 
 @dataclass(frozen=True)
 class Correction:
-    """What to add to a tile: φ + ``phase`` + ``ramp`` · (r − r_k) + ``bend`` · :func:`rims`, and likewise μ +
-    ``absorption`` + ``absorption_bend`` · :func:`rims`.
+    """What to add to a tile: φ + ``phase`` + ``ramp`` · (r − r_k) + ``bend`` · :func:`rims` and μ + ``absorption``.
 
     r_k is the tile's centre. ``phase`` and ``bend`` in rad, ``ramp`` in rad an object pixel, down and across.
     """
@@ -30,7 +29,6 @@ class Correction:
     ramp: tuple[float, float] = (0.0, 0.0)
     absorption: float = 0.0
     bend: tuple[float, ...] = ()
-    absorption_bend: tuple[float, ...] = ()
 
     def surface(self, tile: Tile, scale: int) -> FloatArray:
         """What is added to the phase, on the tile's object window.
@@ -42,14 +40,6 @@ class Correction:
         y, x = (np.arange(size) - (size - 1) / 2 for size in sizes)
         plane = np.asarray(self.phase + self.ramp[0] * y[:, None] + self.ramp[1] * x)
         return plane + lifted(self.bend, 2 * y / sizes[0], 2 * x / sizes[1]) if self.bend else plane
-
-    def absorption_surface(self, tile: Tile, scale: int) -> FloatArray:
-        """What is added to the absorption, on the tile's object window."""
-        sizes = object_window(tile, scale)[2:]
-        if not self.absorption_bend:
-            return np.full(sizes, self.absorption)
-        y, x = ((2 * np.arange(size) + 1 - size) / size for size in sizes)
-        return self.absorption + lifted(self.absorption_bend, y, x)
 
 
 def rims(y: FloatArray, x: FloatArray) -> FloatArray:

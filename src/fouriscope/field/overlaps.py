@@ -61,8 +61,8 @@ class Overlap:
     ``product`` holds Σ o_first · conj(o_second) of each cell, with weights of about one a pixel, so its size says how
     many pixels agree; ``rows`` and ``columns`` are the cells' centres in object pixels of the whole field.
     ``turn`` is the median of φ_first − φ_second as found: it knows whole turns, which ``product`` does not.
-    ``absorption`` is the median of μ_first − μ_second, ``densities`` its weighted mean in each cell. ``noise`` is the
-    rms of φ_first − φ_second about its mean, wrapped, in rad.
+    ``absorption`` is the median of μ_first − μ_second. ``noise`` is the rms of φ_first − φ_second about
+    its mean, wrapped, in rad.
     """
 
     first: int
@@ -73,7 +73,6 @@ class Overlap:
     turn: float
     absorption: float
     noise: float
-    densities: FloatArray | None = None
 
     @property
     def weight(self) -> float:
@@ -143,10 +142,6 @@ def compare(
     slopes = mean_slopes(z)
     z_level = z * _ramp(slopes, *(-np.arange(size) for size in z.shape))
     sums = np.add.reduceat(np.add.reduceat(z_level, row_edges[:-1], axis=0), column_edges[:-1], axis=1)
-    cells = [
-        np.add.reduceat(np.add.reduceat(image, row_edges[:-1], axis=0), column_edges[:-1], axis=1)
-        for image in (weight, weight * np.where(known, absorptions[0] - absorptions[1], 0))
-    ]
     spread = wrap(np.angle(z[known] * np.conj(z.sum())))
     return replace(
         unknown,
@@ -154,7 +149,6 @@ def compare(
         turn=float(np.median(difference[known])),
         absorption=_weighted_median((absorptions[0] - absorptions[1])[known], weight[known]),
         noise=float(np.sqrt(np.average(spread**2, weights=weight[known]))),
-        densities=np.divide(cells[1], cells[0], out=np.zeros_like(cells[0]), where=cells[0] > 0),
     )
 
 

@@ -105,15 +105,14 @@ def corrected(plan: FieldPlan, config: RunConfig, overlaps: Sequence[Overlap]) -
 
     A ramp of the phase, where each tile refines its LEDs, or its pupil bin by bin. Not with Zernike coefficients: they
     have no tilt, and each tile's own slow errors, alike in all of them, would be taken for ramps that bend the field.
-    A factor of the amplitude, where tiles refine brightnesses. Last a surface of low order for both, where neighbours
-    still differ slowly (:mod:`fouriscope.field.bending`).
+    A factor of the amplitude, where tiles refine brightnesses. Last a surface of low order, where neighbours still
+    differ slowly (:mod:`fouriscope.field.bending`).
     """
     calibration = config.calibration
     ramps = calibration.leds or plan.keeps_pupils(config)
     found = solve_seams(plan.tiling, plan.scale, overlaps, ramps=ramps)
-    if not calibration.gains:
-        found = [replace(correction, absorption=0.0) for correction in found]
-    return solve_bends(plan.tiling, plan.scale, overlaps, found)
+    found = solve_bends(plan.tiling, plan.scale, overlaps, found)
+    return found if calibration.gains else [replace(correction, absorption=0.0) for correction in found]
 
 
 def compare_tiles(folder: str, first: int, second: int) -> Overlap:
