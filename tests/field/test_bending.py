@@ -53,7 +53,7 @@ def test_neighbours_that_differ_slowly_meet() -> None:
     field = bent_field(0.4)
     flat, bent = solved(field)
     before, after = (np.sqrt(np.mean(steps(field, corrections) ** 2)) for corrections in (flat, bent))
-    assert after < 0.15 * before
+    assert after < 0.25 * before
 
 
 def test_middles_of_tiles_and_constants_stay() -> None:

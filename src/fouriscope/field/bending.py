@@ -23,8 +23,9 @@ from fouriscope.run.phases import wrap
 FloatArray = NDArray[np.float64]
 
 PASSES = 4
-# In units of a cell: overlaps without any noise, or with a single cell, would leave surfaces undetermined.
-LEAST_DAMPING = 1e-2
+# Of an overlap's weight, what flatness is worth at least. Where overlaps meet, and where they hold the edges of
+# structures, their differences are not slow, and surfaces that followed them exactly would make waves of their own.
+FLATNESS = 0.05
 # Curvature that a cell keeps however badly it fits; see fouriscope.field.seams.
 LEAST_CURVATURE = 0.01
 
@@ -37,7 +38,7 @@ def solve_bends(
     With ρ_c what is left in cell c after ``corrections``, w_c its weight beside an average cell, and S_k the surface of
     tile k with the coefficients b_k (:func:`~fouriscope.field.correction.rims`), it minimises
 
-        Σ_c w_c (ρ_c + S_first(r_c) − S_second(r_c))² + (σ²/τ²) Σ_k |b_k|²
+        Σ_c w_c (ρ_c + S_first(r_c) − S_second(r_c))² + λ Σ_k |b_k|²,    λ = max(σ²/τ², ``FLATNESS`` · cells)
 
     by a few passes of least squares, in which cells count the less, the worse they fit. σ is how much neighbouring
     cells of an overlap differ, which is noise; τ, what ρ has beyond that, is slow. Where nothing is slow, nothing is
@@ -56,7 +57,8 @@ def solve_bends(
         return list(corrections)
     first, second = (np.array([getattr(overlap, end) for overlap in used]) for end in ("first", "second"))
     network = Network(len(tiling), first, second, np.array([overlap.weight for overlap in used]))
-    damping = np.full(SIDES * (ORDER + 1), max(noise / slow, LEAST_DAMPING))
+    cells = float(np.mean([edge.weight.size for edge in edges]))
+    damping = np.full(SIDES * (ORDER + 1), max(noise / slow, FLATNESS * cells))
     unknowns = len(damping)
     bends = np.zeros((len(tiling), unknowns))
     alike = np.tile(np.eye(2 * unknowns), (len(edges), 1, 1))
