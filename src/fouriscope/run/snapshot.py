@@ -26,6 +26,9 @@ from fouriscope.solvers import EPRY, Descent, Record, Solver
 
 SNAPSHOT_NAME = "snapshot.npz"
 SNAPSHOT_SECONDS = 1.0
+# A picture changes less and less, and whoever looks on pays for each: later ones come a tenth of a run's age apart, up
+# to this.
+LONGEST_PAUSE = 3.0
 # Of a run's time that snapshots may take: a large object is shown more rarely, not more slowly computed.
 SHARE = 0.01
 
@@ -137,7 +140,7 @@ def read_snapshot(folder: Path) -> Snapshot | None:
 
 
 class SnapshotWriter:
-    """A callback that keeps ``snapshot.npz`` of ``folder`` fresh: after the first iteration, then once in a while.
+    """A callback that keeps ``snapshot.npz`` fresh: after the first iteration, each second, later once in three.
 
     >>> class Clock:
     ...     now = 0.0
@@ -149,10 +152,15 @@ class SnapshotWriter:
     ...     _ = writer(None, None)
     >>> written
     [0.0, 1.1, 2.2]
+    >>> for clock.now in (30.0, 31.0, 32.9, 33.1):
+    ...     _ = writer(None, None)
+    >>> written[3:]
+    [30.0, 33.1]
     """
 
     def __init__(self, write: Callable[[Solver], object], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._write, self._clock = write, clock
+        self._began: float | None = None
         self._next = -np.inf
 
     def __call__(self, solver: Solver, record: Record) -> None:
@@ -165,4 +173,6 @@ class SnapshotWriter:
         began = self._clock()
         self._write(solver)
         took = self._clock() - began
-        self._next = began + max(SNAPSHOT_SECONDS, took / SHARE)
+        self._began = began if self._began is None else self._began
+        pause = min(max(SNAPSHOT_SECONDS, (began - self._began) / 10), LONGEST_PAUSE)
+        self._next = began + max(pause, took / SHARE)

@@ -6,7 +6,7 @@ import { atMostEvery, colourOf, on, shownRuns, state, tell } from './store.js';
 
 const CURVES = { misfit: 'misfit', residual: 'residual', snr: 'SNR', step: 'step', strength: 'strength' };
 const AGAINST = { iteration: 'iterations', seconds: 'seconds', frames_seen: 'frames seen' };
-const PACE = 2000; // milliseconds between two looks at a run that goes on
+const PACE = 3000; // milliseconds between two looks at a run that goes on
 
 const curve = document.getElementById('curve');
 const against = document.getElementById('against');

@@ -21,12 +21,13 @@ export const failure = (run, quantity) => failures.get(keyOf(run, quantity)) ?? 
 
 /** The run has changed: what was shown of it is fetched again, what failed is tried again. */
 export function renew(run, quantities) {
-  for (const key of [...failures.keys()]) if (key.startsWith(`${run}/`)) failures.delete(key);
-  for (const key of [...images.keys()]) {
+  const failed = [...failures.keys()].filter((key) => key.startsWith(`${run}/`));
+  for (const key of failed) failures.delete(key);
+  for (const key of new Set([...images.keys(), ...failed])) {
     const [owner, quantity] = key.split('/');
     if (Number(owner) !== run) continue;
     if (quantities.includes(quantity)) fetchImage(run, quantity);
-    else drop(key);
+    else if (images.has(key)) drop(key);
   }
 }
 

@@ -15,7 +15,7 @@ import * as stage from './stage.js';
 import { atMostEvery, set, state, tell } from './store.js';
 import * as theme from './theme.js';
 
-const PACE = 2000; // milliseconds between two descriptions of a run that goes on
+const PACE = 3000; // milliseconds between two descriptions of a run that goes on
 const describers = new Map();
 
 function describe(run) {

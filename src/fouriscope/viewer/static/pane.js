@@ -9,7 +9,7 @@ export class Pane {
     this.words = element('div', { class: 'words' });
     this.labels = [element('div', { class: 'label' }), element('div', { class: 'label right' })];
     this.element = element('div', { class: 'pane' }, this.canvas, this.words, ...this.labels);
-    this.context = this.canvas.getContext('2d');
+    this.context = this.canvas.getContext('2d', { willReadFrequently: true, alpha: false });
     this.image = null; // what readings are taken from
     this.runs = [];
   }
