@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from PIL import Image
+from skimage.data import camera
 
 from tests.cli.test_cli import Command, fouriscope
 from tests.reproduction.test_figure4 import write_acquisition
@@ -15,12 +17,14 @@ __all__ = ["fouriscope"]
 
 @pytest.mark.slow
 def test_the_quick_version_from_end_to_end(fouriscope: Command, tmp_path: Path) -> None:
-    """Two images, the real microscope, the methods of figure 2: their order is already that of the paper.
+    """One image, the real microscope, the methods of figure 2: their order is already that of the paper.
 
     All figures together are drawn in tests/reproduction, of a small microscope: here they would take minutes.
     """
-    out = tmp_path / "paper"
-    ended = fouriscope("paper", "--quick", "--figure", "2", "--out", out)
+    out, images = tmp_path / "paper", tmp_path / "images"
+    images.mkdir()
+    Image.fromarray(camera()[6:506, 6:506]).save(images / "cameraman.png")
+    ended = fouriscope("paper", "--quick", "--figure", "2", "--out", out, "--images", images)
     assert (ended.code, ended.err) == (0, "")
     assert "nothing here has converged" in ended.out
     assert {"figure2.png", "figure2.pdf", "report.md", "report.html"} <= {p.name for p in out.iterdir()}
