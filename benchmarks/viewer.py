@@ -27,7 +27,7 @@ from fouriscope.run.snapshot import Snapshot, read_snapshot, write_snapshot
 
 FRAME = 100  # which makes an object of 500²
 ITERATIONS = 50
-TURNS, TURN_SECONDS = 17, 7.0
+TURNS, TURN_SECONDS, SETTLING = 13, 12.0, 3.0
 UPDATES = 15
 # A desktop without a graphics card composes its windows on the processor; headless Chromium would emulate a card there
 # instead, which takes three times as long.
@@ -239,7 +239,7 @@ def slowdown(config: Path, folder: Path) -> float:
         with closing(Viewing(run)) as viewing:
             for turn in range(TURNS):
                 viewing.browser.look(turn % 2 == 1)
-                time.sleep(1.0)  # opening and closing the page is not looking at it
+                time.sleep(SETTLING)  # opening and closing the page is not looking at it
                 first, began = last_record(run)
                 time.sleep(TURN_SECONDS)
                 last, ended = last_record(run)
