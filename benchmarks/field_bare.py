@@ -16,7 +16,6 @@ from fouriscope.field.tile_task import pupil_of_teachers
 from fouriscope.parallel import threads
 from fouriscope.run.assemble import build_solver, build_stop
 from fouriscope.run.execute import close_stream
-from fouriscope.run.memory import keep_freed_memory
 
 
 def reconstruct(field: FieldFolder, index: int) -> None:
@@ -32,7 +31,6 @@ def reconstruct(field: FieldFolder, index: int) -> None:
 
 def main() -> None:
     field, tiles = FieldFolder.open(sys.argv[1]), [int(number) for number in sys.argv[2:]]
-    keep_freed_memory()  # as the command and its workers do: what is compared is Dask, not the allocator
     with threads(1):
         reconstruct(field, tiles[0])
         print("ready", flush=True)
