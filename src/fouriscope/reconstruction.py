@@ -25,7 +25,7 @@ from fouriscope.solvers import Callback
 def reconstruct(
     data: Acquisition,
     *,
-    method: Literal["pnp", "admm", "red", "epry"] = "pnp",
+    method: Literal["pnp", "admm", "red", "spectral", "epry"] = "pnp",
     prior: PriorLike = "tv",
     prior_absorption: PriorLike = None,
     batch: int | None = 60,
@@ -34,7 +34,7 @@ def reconstruct(
     residual: float | None = None,
     sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = "stratified",
     loss: Literal["intensity", "amplitude", "poisson"] | Loss = "intensity",
-    object: Literal["phase", "complex"] = "phase",
+    object: Literal["phase", "complex", "wave"] = "phase",
     object_shape: tuple[int, int] | Literal["auto"] = "auto",
     margin: int | Literal["auto"] = "auto",
     align: str | Sequence[str] = (),
@@ -45,6 +45,7 @@ def reconstruct(
     data_steps: int = 5,
     restart: bool = True,
     denoiser_weight: float = 0.25,
+    balance: bool = True,
     epry_order: Literal["na", "random", "sampler"] = "na",
     epry_step: float = 1.0,
     epry_pupil_step: float = 0.0,
@@ -80,7 +81,7 @@ def reconstruct(
         See :class:`fouriscope.ForwardModel`. The automatic margin is none for periodic simulations and 16 frame
         pixels or a few more for measured frames, whose field goes on beyond them.
     align
-        What to find from the frames beforehand: "circles", "focus", "na", "array", some of them or "all"; see
+        What to find from the frames beforehand: "circles", "exposure", "focus", "na", "array", some of them or "all"; see
         :func:`fouriscope.alignment.align`.
     calibrate
         What to refine beside the object: "zernike", "pixels", "gains", "leds", or some of them; see
@@ -136,6 +137,7 @@ def reconstruct(
         data_steps=data_steps,
         restart=restart,
         denoiser_weight=denoiser_weight,
+        balance=balance,
         epry_order=epry_order,
         epry_step=epry_step,
         epry_pupil_step=epry_pupil_step,
@@ -191,7 +193,7 @@ def configure(
     chosen_loss = as_loss(loss)
     document: dict[str, Any] = {
         "object": {"model": object, "shape": object_shape, "margin": margin, "precision": precision},
-        "alignment": _switches(("circles", "focus", "na", "array") if align == "all" else align),
+        "alignment": _switches(("circles", "exposure", "focus", "na", "array") if align == "all" else align),
         "calibration": _switches(calibrate),
         "solver": {
             **solver,

@@ -14,9 +14,9 @@ from fouriscope import metrics
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import AllLEDs, DataFidelity, EpochSampler, StratifiedSampler, pipeline
 from fouriscope.forward import ForwardModel
+from fouriscope.forward.objects import AMPLITUDE_FLOOR
 from fouriscope.optics import Pupil
 from fouriscope.solvers import EPRY, History, Iterations, epry
-from fouriscope.solvers._epry_arrays import AMPLITUDE_FLOOR
 from tests.conftest import ABERRATED, CASES, LEDS, OPTICS, noisy_frames, random_x, small_model
 from tests.solvers.problems import phase_problem
 

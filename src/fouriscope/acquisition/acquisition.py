@@ -18,7 +18,7 @@ from fouriscope.optics import Illumination, Optics, Pupil
 
 @dataclass(frozen=True, eq=False)
 class Acquisition:
-    """Frames, one for each LED in order, with the microscope that took them.
+    r"""Frames, one for each LED in order, with the microscope that took them.
 
     Intensities are in units of the empty bright field (1 = what an LED inside the pupil gives without a sample).
 
@@ -37,6 +37,9 @@ class Acquisition:
     mask
         True where a pixel counts: an array (rows, columns) or (frames, rows, columns), or, where masks of all frames
         would fill the memory, anything with that shape and ``frame(i)``, such as :class:`FrameMasks`.
+    gains
+        How bright each LED is beside the others, times how long its frame was exposed: y_i = g_i \|H_i o\|². All 1 by
+        default. Dark-field frames that were exposed twelve times longer have 12.
     periodic
         Whether the frames are those of a field that repeats itself, as simulations often are. Those of a microscope
         are not: what lies beyond the frame reaches into it, and a reconstruction gives them a margin.
@@ -51,6 +54,7 @@ class Acquisition:
     patch_center: tuple[float, float] = (0.0, 0.0)
     weights: NDArray[Any] | None = None
     mask: Frames | NDArray[Any] | None = None
+    gains: NDArray[Any] | None = None
     periodic: bool = False
     truth: NDArray[Any] | None = None
 
@@ -69,6 +73,8 @@ class Acquisition:
             )
         if self.weights is not None and np.shape(self.weights) != (count,):
             raise InvalidInputError(f"one weight for each of {count} frames, got shape {np.shape(self.weights)}")
+        if self.gains is not None and (np.shape(self.gains) != (count,) or not np.all(np.asarray(self.gains) > 0)):
+            raise InvalidInputError(f"gains must be {count} positive numbers, one for each frame, got {self.gains!r}")
         if self.mask is not None and not isinstance(self.mask, Frames):
             object.__setattr__(self, "mask", np.asarray(self.mask))
         masks = (self.frame_shape, tuple(self.frames.shape))

@@ -4,6 +4,7 @@ from fouriscope.alignment.align import Alignment, align
 from fouriscope.alignment.aperture import ApertureFit, find_na
 from fouriscope.alignment.array import ArrayFit, refine_array
 from fouriscope.alignment.circles import ORIENTATIONS, CircleFit, Orientation, find_array
+from fouriscope.alignment.exposure import ExposureFit, find_exposure
 from fouriscope.alignment.focus import FocusFit, find_focus
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.trials import Trials
@@ -14,11 +15,13 @@ __all__ = [
     "ApertureFit",
     "ArrayFit",
     "CircleFit",
+    "ExposureFit",
     "FocusFit",
     "Orientation",
     "Trials",
     "align",
     "find_array",
+    "find_exposure",
     "find_focus",
     "find_na",
     "refine_array",

@@ -1,11 +1,13 @@
-"""All of the alignment in one call: circles, focus, the objective's aperture, then the array as a rigid body."""
+"""All of the alignment in one call: place and orientation, exposure, focus, the array as a rigid body, the aperture."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.aperture import find_na
@@ -13,21 +15,20 @@ from fouriscope.alignment.array import Motion, refine_array
 from fouriscope.alignment.circles import (
     AS_DESCRIBED,
     ORIENTATIONS,
-    CircleFit,
     TooFewBrightFramesError,
     find_array,
 )
+from fouriscope.alignment.exposure import dark_frames, find_exposure
 from fouriscope.alignment.focus import find_focus
-from fouriscope.alignment.trials import Trials
+from fouriscope.alignment.trials import Trials, weights_of
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Adjusted, Illumination, LEDArray
 
-# Circles must explain the spectra better by this share before an array is displaced for them...
+# Circles must explain the spectra better by this share before an array is displaced for them.
 CIRCLES_GAIN = 0.03
-# ... and another orientation must explain them twice as well as the described one.
-ORIENTATION_GAIN = 2.0
-# A share of the variance below this is what noise explains.
-LEAST_SCORE = 0.02
+# Another orientation must explain the frames this much better than the described one; within as much of it, nobody
+# can tell.
+ORIENTATION_GAIN = 0.05
 
 Tell = Callable[[str], object]
 
@@ -44,6 +45,7 @@ def align(
     acquisition: Acquisition,
     *,
     circles: bool = True,
+    exposure: bool = True,
     focus: bool = True,
     focus_reach: float = 300e-6,
     na: bool = True,
@@ -51,14 +53,18 @@ def align(
     motions: Sequence[Motion] = ("shift", "rotation", "height"),
     tell: Tell | None = None,
 ) -> Alignment:
-    """Find where the LEDs are and where the focus lies, from the frames alone.
+    """Find where the LEDs are, how long dark field was exposed and where the focus lies, from the frames alone.
 
-    1. ``circles``: place the array by the circles in the spectra of the bright-field frames, and test its orientation
-       (:func:`~fouriscope.alignment.find_array`);
-    2. ``focus``: search for the defocus within ±``focus_reach`` (:func:`~fouriscope.alignment.find_focus`);
-    3. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`); if it is another one, all
-       before is done again with it;
-    4. ``array``: move the array as a rigid body (:func:`~fouriscope.alignment.refine_array`), and focus once more.
+    1. ``circles``: place the array by the frames that are bright and by the circles in their spectra, and test its
+       orientation (:func:`~fouriscope.alignment.find_array`);
+    2. ``exposure``: find how much longer dark-field frames were exposed (:func:`~fouriscope.alignment.find_exposure`):
+       until that is known, no short reconstruction can tell anything else;
+    3. ``focus``: search for the defocus within ±``focus_reach`` (:func:`~fouriscope.alignment.find_focus`);
+    4. ``array``: move the array as a rigid body (:func:`~fouriscope.alignment.refine_array`);
+    5. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`). It comes last, because
+       another aperture makes up for an array in the wrong place. If it is another one, all before is done again
+       with it;
+    6. exposure and focus once more, now that the rest is known.
 
     Another orientation or place of the array is used only if it explains the frames clearly better than the described
     one; of the defocus the best is taken. ``tell`` is called with each finding as soon as it is made.
@@ -70,34 +76,26 @@ def align(
         if tell is not None:
             tell(line)
 
-    described = acquisition
-    if circles:
-        acquisition = _by_circles(acquisition, say)
-    if focus:
-        acquisition = _focused(acquisition, focus_reach, say)
+    def placed(data: Acquisition) -> Acquisition:
+        if circles:
+            data = _by_circles(data, say)
+        if exposure:
+            data = _exposed(data, data.gains, say)
+        if focus:
+            data = _focused(data, focus_reach, say)
+        return _by_trials(data, motions, say) if array else data
+
+    described, acquisition = acquisition, placed(acquisition)
     if na:
         aperture = _aperture(acquisition, described.illumination, say)
         if aperture != described.optics.na:
-            optics = replace(described.optics, na=aperture)
-            if circles:  # whose radius is the aperture's
-                placed = _by_circles(replace(described, optics=optics), say)
-                acquisition = replace(acquisition, illumination=placed.illumination)
-            acquisition = replace(acquisition, optics=optics)
-            if focus:
-                acquisition = _focused(replace(acquisition, pupil=described.pupil), focus_reach, say)
-    if array:
-        fit = refine_array(acquisition, motions=motions)
-        if fit.moved:
-            say(
-                f"array: {_description(fit.illumination)} explains the frames better "
-                f"(misfit {fit.misfit_before:.4g} → {fit.misfit_after:.4g} in {fit.trials} trials)"
-            )
-            acquisition = replace(acquisition, illumination=fit.illumination)
-            if focus:
-                depth = acquisition.optics.wavelength / acquisition.optics.na**2
-                acquisition = _focused(acquisition, min(depth, focus_reach), say)
-        else:
-            say(f"array: right as it is, to what {fit.trials} trials can tell")
+            acquisition = placed(replace(described, optics=replace(described.optics, na=aperture)))
+    if acquisition.illumination is not described.illumination:
+        if exposure:
+            acquisition = _exposed(acquisition, described.gains, say)
+        if focus:
+            depth = acquisition.optics.wavelength / acquisition.optics.na**2
+            acquisition = _focused(acquisition, min(depth, focus_reach), say)
     return Alignment(acquisition, tuple(notes))
 
 
@@ -107,22 +105,53 @@ def _by_circles(acquisition: Acquisition, say: Tell) -> Acquisition:
     except TooFewBrightFramesError as error:
         say(f"circles: not used, {error}")
         return acquisition
-    described, best = fit.scores[AS_DESCRIBED], fit.scores[fit.orientation]
-    if fit.orientation != AS_DESCRIBED and best > ORIENTATION_GAIN * max(described, LEAST_SCORE):
+    # Bright frames alone: of the dark ones nobody knows yet how long they were exposed.
+    trials = Trials.of(replace(acquisition, weights=np.where(dark_frames(acquisition), 0.0, weights_of(acquisition))))
+    misfits = {orientation: trials.misfit(illumination=array) for orientation, array in fit.arrays.items()}
+    best = min(misfits, key=lambda orientation: misfits[orientation])
+    described = misfits[AS_DESCRIBED]
+    if misfits[best] < (1 - ORIENTATION_GAIN) * described:
         say(
-            f"circles: the LEDs lie {fit.orientation} (or {fit.orientation.twin}; intensities cannot tell), which "
-            f"explains {best:.1%} of the spectra, as described {described:.1%}; {_moved_by(fit)}"
+            f"circles: the LEDs lie {best} (or {best.twin}; intensities cannot tell): misfit {misfits[best]:.4g}, as "
+            f"described {described:.4g}; {_place(fit.arrays[best])}"
         )
-        return replace(acquisition, illumination=fit.illumination)
-    if fit.orientation != AS_DESCRIBED:
-        fit = find_array(acquisition)
+        return replace(acquisition, illumination=fit.arrays[best])
+    others = [o for o in ORIENTATIONS if o != AS_DESCRIBED and misfits[o] * (1 - ORIENTATION_GAIN) < described]
+    orientation = "orientation as described"
+    if others:
+        orientation += f", but the frames cannot tell it from {' or '.join(map(str, others))}"
     if fit.scores[AS_DESCRIBED] > fit.score_before * (1 + CIRCLES_GAIN):
-        say(f"circles: orientation as described; {_moved_by(fit)}")
+        array = fit.arrays[AS_DESCRIBED]
+        say(f"circles: {orientation}; {_place(array)}")
         _, shifts = as_array(acquisition.illumination)
-        found = fit.illumination if shifts is None else Adjusted(fit.illumination, shifts)
-        return replace(acquisition, illumination=found)
-    say("circles: orientation and place as described")
+        return replace(acquisition, illumination=array if shifts is None else Adjusted(array, shifts))
+    say(f"circles: {orientation}, and so is the place")
     return acquisition
+
+
+def _exposed(acquisition: Acquisition, before: NDArray[Any] | None, say: Tell) -> Acquisition:
+    """Beside the gains that were known ``before``."""
+    fit = find_exposure(replace(acquisition, gains=before))
+    if not fit.changed:
+        say("exposure: dark-field frames are as bright as bright-field ones predict")
+        return replace(acquisition, gains=before)
+    say(
+        f"exposure: {int(fit.dark.sum())} dark-field frames look {fit.ratio:.2g} times brighter than bright-field ones "
+        "predict; they were exposed longer, most likely"
+    )
+    return replace(acquisition, gains=fit.gains)
+
+
+def _by_trials(acquisition: Acquisition, motions: Sequence[Motion], say: Tell) -> Acquisition:
+    fit = refine_array(acquisition, motions=motions)
+    if not fit.moved:
+        say(f"array: right as it is, to what {fit.trials} trials can tell")
+        return acquisition
+    say(
+        f"array: {_description(fit.illumination)} explains the frames better "
+        f"(misfit {fit.misfit_before:.4g} → {fit.misfit_after:.4g} in {fit.trials} trials)"
+    )
+    return replace(acquisition, illumination=fit.illumination)
 
 
 def _aperture(acquisition: Acquisition, described: Illumination, say: Tell) -> float:
@@ -154,17 +183,17 @@ def _aperture(acquisition: Acquisition, described: Illumination, say: Tell) -> f
     return best.na
 
 
-def _moved_by(fit: CircleFit) -> str:
-    y, x = fit.illumination.offset
-    before, after = fit.misplaced
-    return f"offset ({y * 1e3:.2f}, {x * 1e3:.2f}) mm; frames on the wrong side of the pupil's edge: {before} → {after}"
+def _place(array: LEDArray) -> str:
+    y, x = array.offset
+    return f"offset ({y * 1e3:.2f}, {x * 1e3:.2f}) mm"
 
 
 def _focused(acquisition: Acquisition, reach: float, say: Tell) -> Acquisition:
     fit = find_focus(acquisition, reach=reach, trials=Trials.of(acquisition, room=0.0))
+    end = "; that is the end of the search: is it farther out, or are the LEDs elsewhere?" if fit.at_end else ""
     say(
         f"focus: {fit.defocus * 1e6:.1f} µm (was {acquisition.pupil.defocus * 1e6:.1f}), the best of {len(fit.tried)} "
-        f"from {fit.tried[0] * 1e6:.0f} to {fit.tried[-1] * 1e6:.0f} µm"
+        f"from {fit.tried[0] * 1e6:.0f} to {fit.tried[-1] * 1e6:.0f} µm{end}"
     )
     return replace(acquisition, pupil=replace(acquisition.pupil, defocus=fit.defocus))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -19,6 +19,8 @@ Motion = Literal["shift", "rotation", "height", "pitch"]
 
 # The new place must explain the frames this much better than the old one, or the old one stays.
 LEAST_GAIN = 0.01
+# Steps along the single parameters, in frequency bins (root mean square over the LEDs), before the simplex search.
+STEPS = (2.0, 1.0, 0.5, 0.25)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +41,13 @@ def refine_array(
     acquisition: Acquisition,
     *,
     motions: Sequence[Motion] = ("shift", "rotation", "height"),
-    bound: float = 3.0,
+    bound: float = 6.0,
     trials: Trials | None = None,
 ) -> ArrayFit:
     """Move the LED array as a rigid body to where a short reconstruction leaves the least misfit.
 
-    The misfit after a few sweeps has a sharp minimum at the right place, so a simplex search in the few parameters
-    finds it to some hundredths of a frequency bin. That place replaces the old one only if it explains the frames by
+    The misfit after a few sweeps has a sharp minimum at the right place. Steps along the single parameters lead near
+    it, and a simplex search in all of them finds it to some hundredths of a frequency bin. That place replaces the old one only if it explains the frames by
     1 % better: a geometry that is right already is left alone.
 
     Gauge: a common shift of all directions is the same as a wedge in the sample. EPRY starts from a flat object on a
@@ -85,20 +87,47 @@ def refine_array(
         )
     if not names:
         return ArrayFit(acquisition.illumination, before, before, 1)
+    tried: dict[tuple[float, ...], float] = {tuple(np.zeros(len(names))): before}
+
+    def misfit(values: NDArray[np.float64]) -> float:
+        place = tuple(np.round(values, 6).tolist())
+        if place not in tried:
+            outside = np.abs(values).max() > bound
+            tried[place] = np.inf if outside else trials.misfit(illumination=moved(np.array(place)))
+        return tried[place]
+
+    start = _compass(misfit, np.zeros(len(names)))
     found = minimize(
-        lambda values: np.inf if np.abs(values).max() > bound else trials.misfit(illumination=moved(values)),
-        np.zeros(len(names)),
+        misfit,
+        start,
         method="Nelder-Mead",
         options={
-            "initial_simplex": np.vstack([np.zeros(len(names)), 0.3 * np.eye(len(names))]),
+            "initial_simplex": np.vstack([start, start + STEPS[-1] * np.eye(len(names))]),
             "xatol": 0.01,
             "fatol": 1e-3 * before,
-            "maxfev": 60 * len(names),
+            "maxfev": 40 * len(names),
         },
     )
     if not found.fun < (1 - LEAST_GAIN) * before:
-        return ArrayFit(acquisition.illumination, before, before, found.nfev + 1)
-    return ArrayFit(moved(found.x), before, float(found.fun), found.nfev + 1)
+        return ArrayFit(acquisition.illumination, before, before, len(tried))
+    return ArrayFit(moved(found.x), before, float(found.fun), len(tried))
+
+
+def _compass(misfit: Callable[[NDArray[np.float64]], float], start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The best place that steps along single axes reach, long ones first.
+
+    Far from the minimum the misfit is rough, and a small simplex ends in the next hollow: two degrees of rotation were
+    found as one.
+    """
+    best = start
+    for step in STEPS:
+        improved = True
+        while improved:
+            around = [best + sign * step * axis for axis in np.eye(len(start)) for sign in (1, -1)]
+            nearest = min(around, key=misfit)
+            improved = misfit(nearest) < misfit(best)
+            best = nearest if improved else best
+    return best
 
 
 def _moved(array: LEDArray, names: list[str], changes: NDArray[np.float64]) -> LEDArray:

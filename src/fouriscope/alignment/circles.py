@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.brightness import frame_means, place_by_brightness, sides_of_frames
 from fouriscope.alignment.trials import counted_pixels
 from fouriscope.calibration.positions import as_array
 from fouriscope.errors import InvalidInputError
@@ -26,10 +27,6 @@ Floats = NDArray[np.float64]
 LARGEST_WINDOW = 192
 # Bright-field frames used at most; more would only cost time.
 MOST_FRAMES = 80
-# Bright and dark frames are told apart by their mean if it differs by this factor between the two groups.
-CONTRAST = 3.0
-# In units of the bright field's level; what lies between may be either.
-SURELY_BRIGHT, SURELY_DARK = 0.7, 0.2
 # If all frames lay on the wrong side of the pupil's edge, that would cost this share of the variance of the spectra.
 COST_OF_WRONG_SIDES = 0.5
 
@@ -85,6 +82,8 @@ class CircleFit:
         Which of the eight flips and transposes of the described array fits best (or its twin: intensities cannot tell).
     scores
         The share of the variance in the spectra that the circles explain, for each orientation tried.
+    arrays
+        The array as found, for each orientation tried.
     score_before
         That share for the array as described.
     frames
@@ -96,6 +95,7 @@ class CircleFit:
     illumination: LEDArray
     orientation: Orientation
     scores: dict[Orientation, float]
+    arrays: dict[Orientation, LEDArray]
     score_before: float
     frames: NDArray[np.int64]
     misplaced: tuple[int, int]
@@ -114,8 +114,9 @@ def find_array(
     into what lies inside exactly one of the two discs and what lies outside both; the better the discs are placed,
     the more of its variance this split explains. (Where both discs overlap, a phase object shows nothing and an
     absorbing one twice as much: that part is left out.) The sum over frames is maximised over the few parameters of a
-    rigid array, after a search over shifts on a grid, with the frames that lie on the wrong side of the pupil's edge
-    counted against it.
+    rigid array, after a search over shifts on a grid around the place where bright frames are inside the pupil
+    (:func:`~fouriscope.alignment.brightness.place_by_brightness`), with the frames that lie on the wrong side of the
+    pupil's edge counted against it.
 
     Parameters
     ----------
@@ -150,12 +151,14 @@ def find_array(
     fits: dict[Orientation, tuple[float, LEDArray]] = {}
     for orientation in orientations:
         start = LEDArray(orientation(array.positions), array.height, array.rotation, array.offset, array.slide)
+        if "y" in names:
+            start = place_by_brightness(acquisition, start, spectra.sides)
         fits[orientation] = _fit(spectra, start, names, reach)
     best = max(fits, key=lambda orientation: fits[orientation][0])
-    before = spectra.misplaced(array.directions(acquisition.patch_center))
-    after = spectra.misplaced(fits[best][1].directions(acquisition.patch_center))
+    before, after = (spectra.misplaced(a.directions(acquisition.patch_center)) for a in (array, fits[best][1]))
     scores = {orientation: score for orientation, (score, _) in fits.items()}
-    return CircleFit(fits[best][1], best, scores, spectra.score(array), spectra.leds, (before, after))
+    arrays = {orientation: found for orientation, (_, found) in fits.items()}
+    return CircleFit(fits[best][1], best, scores, arrays, spectra.score(array), spectra.leds, (before, after))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,14 +177,9 @@ class _Spectra:
     @classmethod
     def of(cls, acquisition: Acquisition) -> _Spectra:
         optics = acquisition.optics
-        used = np.arange(len(acquisition)) if acquisition.weights is None else np.flatnonzero(acquisition.weights)
-        means = np.zeros(len(acquisition))
-        for led in used:
-            frame = np.asarray(acquisition.frames.frame(int(led)), np.float64)
-            good = counted_pixels(acquisition, int(led), frame)
-            means[led] = max(float(frame[good].mean()), 0.0) if good.any() else 0.0
-        sides = sides_of_edge(means, used)
-        leds = np.flatnonzero(sides > 0) if sides.any() else used
+        means = frame_means(acquisition)
+        sides = sides_of_frames(acquisition, means)
+        leds = np.flatnonzero(sides > 0) if sides.any() else np.flatnonzero(means > 0)
         if len(leds) < 3:
             raise TooFewBrightFramesError(
                 f"only {len(leds)} bright-field frames were found, and circles need three; are the frames in order?"
@@ -233,28 +231,6 @@ class _Spectra:
         """Frames that are bright but should be dark, or dark but should be bright."""
         inside = self.optics.passes(np.hypot(na[:, 0], na[:, 1]))
         return int(np.sum((self.sides > 0) & ~inside) + np.sum((self.sides < 0) & inside))
-
-
-def sides_of_edge(means: Floats, used: NDArray[np.int64]) -> NDArray[np.int8]:
-    """1 for frames that surely hold the direct light, by their mean, −1 for those that surely do not, 0 for the others.
-
-    All are 0 if the frames are not of two kinds. Just outside the pupil a strong sample scatters much of the light of
-    an LED into it; such frames are on neither side.
-    """
-    from skimage.filters import threshold_otsu
-
-    sides = np.zeros(len(means), np.int8)
-    logs = np.log(np.maximum(means, 1e-6 * max(float(means.max()), 1e-30)))
-    if np.ptp(logs[used]) < np.log(CONTRAST):
-        return sides
-    upper = used[logs[used] > threshold_otsu(logs[used])]
-    lower = np.setdiff1d(used, upper)
-    level = float(np.median(means[upper]))
-    if not len(lower) or level < CONTRAST * np.median(means[lower]):
-        return sides
-    sides[used[means[used] > SURELY_BRIGHT * level]] = 1
-    sides[used[means[used] < SURELY_DARK * level]] = -1
-    return sides
 
 
 def _fit(spectra: _Spectra, array: LEDArray, names: list[str], reach: float) -> tuple[float, LEDArray]:

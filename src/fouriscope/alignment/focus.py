@@ -14,11 +14,15 @@ from fouriscope.errors import InvalidInputError
 
 @dataclass(frozen=True, eq=False)
 class FocusFit:
-    """What the search saw: ``defocus`` in metres is the best of ``tried``, whose misfits are ``misfits``."""
+    """What the search saw: ``defocus`` in metres is the best of ``tried``, whose misfits are ``misfits``.
+
+    ``at_end``: it lies at the end of what was tried, so it is no minimum.
+    """
 
     defocus: float
     tried: NDArray[np.float64]
     misfits: NDArray[np.float64]
+    at_end: bool = False
 
 
 def find_focus(
@@ -26,7 +30,8 @@ def find_focus(
 ) -> FocusFit:
     """The defocus z within ±``reach`` metres of the pupil's whose short reconstruction leaves the least misfit.
 
-    First on a grid, ``steps_per_depth`` points for each depth of focus λ/NA²; then by parabolas around the best point,
+    First on a grid, ``steps_per_depth`` points for each depth of focus λ/NA², which goes on up to twice as far where its
+    best point is its last; then by parabolas around the best point,
     to a hundredth of that depth. Each trial is a few sweeps on a small patch (:class:`~fouriscope.alignment.Trials`).
 
     Examples
@@ -55,18 +60,26 @@ def find_focus(
         return seen[defocus]
 
     count = max(1, int(np.ceil(reach * steps_per_depth / depth)))
-    for place in np.linspace(-reach, reach, 2 * count + 1):
-        misfit(pupil.defocus + float(place))
+    grid = reach / count
+    for place in range(-count, count + 1):
+        misfit(pupil.defocus + place * grid)
+    # The best at the end of what was tried is no minimum: the search goes on there, up to twice its reach.
+    for _ in range(count):
+        best = min(seen, key=lambda z: seen[z])
+        if min(seen) < best < max(seen):
+            break
+        misfit(best + (grid if best == max(seen) else -grid))
     if not np.isfinite(min(seen.values())):
         raise InvalidInputError(
             "no defocus explains the frames of the patch at all; are they masked there, or is the geometry far off? "
             "Switch alignment.focus off, or mend that first"
         )
-    step = reach / count
+    step = grid
     while step > depth / 100:
         best = min(seen, key=lambda z: seen[z])
         step /= 2
         misfit(best - step)
         misfit(best + step)
-    tried = np.array(sorted(seen))
-    return FocusFit(min(seen, key=lambda z: seen[z]), tried, np.array([seen[float(z)] for z in tried]))
+    tried, best = np.array(sorted(seen)), min(seen, key=lambda z: seen[z])
+    misfits = np.array([seen[float(z)] for z in tried])
+    return FocusFit(best, tried, misfits, at_end=not tried[0] + grid / 2 < best < tried[-1] - grid / 2)

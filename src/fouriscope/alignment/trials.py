@@ -23,6 +23,10 @@ SWEEPS = 3
 MARGIN = 16
 # Side of the patch in frame pixels: a trial takes a fraction of a second, and the LEDs have one direction in it.
 PATCH = 64
+# LEDs nearer to the pupil's edge than this, in frequency bins of the patch, take no part in trials...
+EDGE = 0.6
+# ... if so many remain inside it.
+LEAST_BRIGHT = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +46,9 @@ class Trials:
         """Trials on the liveliest patch of ``side`` pixels; LEDs may move by ``room`` (in units of the NA)."""
         patch = liveliest_patch(acquisition, side)
         # A measured pupil lies on the grid of the whole frame; trials do without what it adds.
-        patch = replace(patch, pupil=replace(patch.pupil, array=None))
+        # Frames count in units of the object, however long they were exposed.
+        weights = _without_the_edge(patch) / (1.0 if patch.gains is None else np.asarray(patch.gains))
+        patch = replace(patch, pupil=replace(patch.pupil, array=None), weights=weights)
         optics = patch.optics
         reach = float(np.hypot(*patch.illumination.directions(patch.patch_center).T).max()) + (1 + room) * optics.na
         margin = 0 if patch.periodic else MARGIN
@@ -51,7 +57,12 @@ class Trials:
         return cls(patch, (rows, columns), margin)
 
     def misfit(
-        self, *, illumination: Illumination | None = None, pupil: Pupil | None = None, na: float | None = None
+        self,
+        *,
+        illumination: Illumination | None = None,
+        pupil: Pupil | None = None,
+        na: float | None = None,
+        gains: NDArray[Any] | None = None,
     ) -> float:
         """The misfit, in the amplitude loss, of the last of a few sweeps of EPRY with this guess."""
         patch = self.patch
@@ -62,10 +73,11 @@ class Trials:
                 lights,
                 patch.frame_shape,
                 pupil=patch.pupil if pupil is None else pupil,
-                object="complex",
+                object="wave",
                 object_shape=self.object_shape,
                 margin=self.margin,
                 patch_center=patch.patch_center,
+                gains=patch.gains if gains is None else gains,
             )
             fidelity = DataFidelity.of(patch, model, loss="amplitude")
             leds = AllLEDs(np.flatnonzero(fidelity.weights > 0))
@@ -80,6 +92,26 @@ class Trials:
         optics = self.patch.optics
         rows, columns = (size + 2 * self.margin for size in self.patch.frame_shape)
         return optics.wavelength / (rows * optics.pixel), optics.wavelength / (columns * optics.pixel)
+
+
+def weights_of(acquisition: Acquisition) -> NDArray[np.float64]:
+    """One weight a frame, 1 where nothing is said."""
+    return np.ones(len(acquisition)) if acquisition.weights is None else np.array(acquisition.weights, np.float64)
+
+
+def _without_the_edge(patch: Acquisition) -> NDArray[np.float64]:
+    """The weights of the patch, 0 for LEDs so near to the pupil's edge that a small error decides on which side.
+
+    One LED on the wrong side adds or takes direct light, which outweighs everything else a trial can tell. If that
+    would leave fewer than three LEDs inside the pupil, all stay.
+    """
+    weights, optics = weights_of(patch), patch.optics
+    radius = np.hypot(*patch.illumination.directions(patch.patch_center).T)
+    bin_na = optics.wavelength / (min(patch.frame_shape) * optics.pixel)
+    clear = np.abs(radius - optics.na) > EDGE * bin_na
+    if np.count_nonzero(clear & (radius < optics.na) & (weights > 0)) < LEAST_BRIGHT:
+        return weights
+    return np.where(clear, weights, 0.0)
 
 
 def liveliest_patch(acquisition: Acquisition, side: int) -> Acquisition:

@@ -18,14 +18,14 @@ DARK_FIELD_SHARE = 0.2
 
 
 class LEDGains(Calibrator):
-    """g_i of y_i ≈ g_i |H_i o|², frame by frame, within a factor ``bound`` of 1.
+    """g_i of y_i ≈ g_i |H_i o|², frame by frame, within a factor ``bound`` of where they began.
 
     For a given object the best gain of a frame is known in closed form: Σ y I/Σ I² for the intensity loss,
     (Σ √y √I/Σ I)² for the amplitude loss and Σ y/Σ I for the Poisson loss. Every few gradients the gains of the
     minibatch go a part of the way there.
 
-    Gauge: the brightness of the object. The geometric mean of the bright-field gains is 1; of all gains, if there is
-    no bright field.
+    Gauge: the brightness of the object. The geometric mean of the bright-field gains stays as it was (1, unless the
+    model has gains of its own); that of all gains, if there is no bright field.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class LEDGains(Calibrator):
     rate
         The part of the way, in the logarithm; a fifth of it in the dark field.
     bound
-        Gains stay within 1/bound … bound.
+        Gains stay within 1/bound … bound of where they began.
     """
 
     name = "gains"
@@ -49,30 +49,35 @@ class LEDGains(Calibrator):
             )
         self.rate, self.bound = rate, bound
         self._turns = Turns(every, start)
+        self._began: NDArray[np.float64] | None = None
 
     def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
         if not self._turns.come(fidelity, batch):
             return None
         model = fidelity.model
         logs = np.zeros(len(model)) if model.gains is None else np.log(model.gains)
+        if self._began is None:
+            self._began = logs.copy()
         used = batch.leds[fidelity.weights[batch.leds] > 0]
         rates = np.where(model.geometry.bright_field[used], self.rate, self.rate * DARK_FIELD_SHARE)
         logs[used] += rates * np.log(gain_ratios(fidelity, x, used))
         counted = fidelity.weights > 0
         bright = model.geometry.bright_field & counted
         # A frame that is left out is never fitted: its gain stays 1 instead of drifting with the gauge of the others.
-        logs[counted] -= logs[bright if bright.any() else counted].mean()
+        moved = logs - self._began
+        moved[counted] -= moved[bright if bright.any() else counted].mean()
         limit = np.log(self.bound)
-        return model.revised(gains=np.exp(np.clip(logs, -limit, limit)))
+        return model.revised(gains=np.exp(self._began + np.clip(moved, -limit, limit)))
 
     def measurements_grew(self, share: float) -> None:
         self._turns.passes *= share
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        return self._turns.state_arrays()
+        return self._turns.state_arrays() | ({} if self._began is None else {"began": self._began})
 
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         self._turns.load_state_arrays(arrays)
+        self._began = arrays.get("began")
 
 
 def gain_ratios(fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]) -> NDArray[np.float64]:

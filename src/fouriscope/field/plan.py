@@ -11,6 +11,7 @@ import numpy as np
 from fouriscope.acquisition import Frames
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.tiling import Tile, Tiling
+from fouriscope.forward.objects import object_model
 from fouriscope.optics import Illumination, automatic_object_shape
 from fouriscope.run.assemble import build_illumination, build_optics, chosen_margin
 from fouriscope.run.measured import open_stored
@@ -151,7 +152,7 @@ def _scale(config: RunConfig, base: Path, tiling: Tiling, margin: int, stored: F
         float(np.hypot(*lights.directions(tile_center(config, lights, tiling, tile, stored)).T).max())
         for tile in tiling
     )
-    return automatic_object_shape(optics, largest, grid)[0] // grid[0]
+    return automatic_object_shape(optics, largest, grid, object_model(config.object.model).band)[0] // grid[0]
 
 
 def tile_center(

@@ -96,7 +96,8 @@ def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | Non
     solver.solve(build_stop(config.stop))
     model = solver.fidelity.model
     window = model.geometry.object_window
-    images = np.stack([image[window] for image in model.object.images(solver.x)]).astype(np.float32)
+    shown = [image for image in model.object.phase_and_absorption(solver.x) if image is not None]
+    images = np.stack([image[window] for image in shown]).astype(np.float32)
     found = found_pupil(solver)
     array = None if found.array is None or not plan.keeps_pupils(config) else found.array.astype(np.complex64)
     record = TileRecord(

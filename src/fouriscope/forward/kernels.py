@@ -97,6 +97,32 @@ def add_boxes(boxes, rows, columns, count, spectrum, start, stop):  # type: igno
                 _add(boxes[b, r, unwrapped:], spectrum[target, : width - unwrapped])
 
 
+@njit(**PIECE)
+def _add_squares(pupil, weight, out):  # type: ignore[no-untyped-def]
+    for c in range(out.size):
+        out[c] += weight * (pupil[c].real * pupil[c].real + pupil[c].imag * pupil[c].imag)
+
+
+@njit(**JIT)
+def add_coverage(pupils, pupil_index, rows, columns, weights, coverage, start, stop):  # type: ignore[no-untyped-def]
+    """coverage += Σ_b weights[b] S_bᵀ |P_b|², for its rows start…stop only, always in the order of b."""
+    total_rows, total_columns = coverage.shape
+    height, width = pupils.shape[1], pupils.shape[2]
+    for b in range(rows.size):
+        pupil, column = pupils[pupil_index[b]], columns[b]
+        weight = coverage.dtype.type(weights[b])
+        unwrapped = min(width, total_columns - column)
+        for r in range(height):
+            target = rows[b] + r
+            if target >= total_rows:
+                target -= total_rows
+            if target < start or target >= stop:
+                continue
+            _add_squares(pupil[r, :unwrapped], weight, coverage[target, column : column + unwrapped])
+            if unwrapped < width:
+                _add_squares(pupil[r, unwrapped:], weight, coverage[target, : width - unwrapped])
+
+
 @njit(**JIT)
 def intensities(spectrum, pupils, pupil_index, rows, columns, grid_rows, grid_columns, margin, out, start, stop):  # type: ignore[no-untyped-def]
     """out[b] = |H_b o|² inside the measured window, for b in start…stop."""

@@ -37,10 +37,11 @@ class ForwardModel:
     pupil
         Aberrations; a clear disc by default.
     object
-        ``"phase"``: o = e^{ix}; ``"complex"``: o = e^{i(φ+iμ)} with x = (φ, μ).
+        ``"phase"``: o = e^{ix}; ``"complex"``: o = e^{i(φ+iμ)} with x = (φ, μ); ``"wave"``: o = 1 + a + ib with
+        x = (a, b), the complex field itself on the grid that its band needs.
     object_shape
         Pixels of the reconstruction; ``"auto"`` takes the smallest multiple of the frame that holds the intensity's
-        band of the synthetic aperture.
+        band of the synthetic aperture, or for a "wave" that of the field.
     margin
         Frame pixels around the window that are modelled but not seen by the loss, for fields that are not periodic.
     patch_center
@@ -67,7 +68,7 @@ class ForwardModel:
         frame_shape: tuple[int, int],
         *,
         pupil: Pupil | None = None,
-        object: Literal["phase", "complex"] | ObjectModel = "phase",
+        object: Literal["phase", "complex", "wave"] | ObjectModel = "phase",
         object_shape: tuple[int, int] | Literal["auto"] = "auto",
         margin: int = 0,
         patch_center: tuple[float, float] = (0.0, 0.0),
@@ -78,6 +79,7 @@ class ForwardModel:
         if self.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise InvalidInputError(f"dtype must be float32 or float64 (the precision of x), got {self.dtype}")
         self.illumination = illumination
+        self.object = object_model(object)
         self._place(
             Geometry.compile(
                 optics,
@@ -85,10 +87,10 @@ class ForwardModel:
                 frame_shape,
                 margin=margin,
                 object_shape=object_shape,
+                band=self.object.band,
                 patch_center=patch_center,
             )
         )
-        self.object = object_model(object)
         self.pupil = pupil if pupil is not None else Pupil()
         self.gains = _checked_gains(gains, len(self))
         self.complex_dtype = np.result_type(self.dtype, np.complex64)
@@ -269,6 +271,28 @@ class ForwardModel:
             padded[window] = fields[b]
             spectrum[source] += np.conj(stack[index[0]]) * np.fft.fft2(padded)[target].astype(self.complex_dtype)
         return np.fft.ifft2(spectrum).astype(self.complex_dtype)
+
+    def coverage(self, leds: LEDs = None, weights: ArrayLike | None = None) -> RealArray:
+        """Σ_i w_i |P_i|² at every frequency of the object (DC first), scaled as H: how firmly LEDs hold it.
+
+        Without a margin H_i†H_i is diagonal in the spectrum, and this is the diagonal of Σ_i w_i H_i†H_i; with one it is
+        an upper bound. Zero is where no LED sees anything: outside the band. Weights are 1 by default.
+        """
+        from fouriscope.forward import kernels
+
+        indices = self.led_indices(leds)
+        factors = np.ones(len(indices)) if weights is None else np.asarray(weights, np.float64)
+        factors = factors * (np.prod(self.geometry.grid_shape) / np.prod(self.object_shape))
+        out = np.zeros(self.object_shape, self.dtype)
+        size = self.pupils.at_once
+        for first in range(0, len(indices), size):
+            group = indices[first : first + size]
+            arguments = (
+                *(*self.pupils(group), self.box_rows[group], self.box_columns[group]),
+                *(factors[first : first + size], out),
+            )
+            run_sliced(lambda start, stop, a=arguments: kernels.add_coverage(*a, start, stop), out.shape[0])  # type: ignore[misc]
+        return out
 
     def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
         """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`)."""

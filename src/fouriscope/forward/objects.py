@@ -18,13 +18,16 @@ from fouriscope.parallel import run_sliced
 
 RealArray = NDArray[Any]
 ComplexArray = NDArray[Any]
-ObjectName = Literal["phase", "complex"]
+ObjectName = Literal["phase", "complex", "wave"]
+Band = Literal["intensity", "field"]
 Limits = tuple[float, float] | None
 
 # Amplitudes that a sample can have, beside the empty bright field; frames of a wrong gain included. Beyond them nothing
 # is measured, and a pixel that a step threw there would never come back: e^{−μ} has no slope where it is zero.
 BRIGHTEST = 5.0
 DARKEST = 1e-3
+# The absorption of an opaque pixel would be infinite; it is that of this amplitude (1 is the empty bright field).
+AMPLITUDE_FLOOR = 1e-4
 
 
 class ObjectModel(ABC):
@@ -33,6 +36,8 @@ class ObjectModel(ABC):
     name: ClassVar[ObjectName]
     channels: ClassVar[tuple[str, ...]]
     limits: ClassVar[tuple[Limits, ...]]
+    band: ClassVar[Band] = "intensity"
+    """What an automatic grid must hold: the band of |o|², or of o alone."""
 
     @abstractmethod
     def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
@@ -45,6 +50,15 @@ class ObjectModel(ABC):
     @abstractmethod
     def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
         """∇_x d from W = ∂d/∂ō at o = ``transmittance``."""
+
+    @abstractmethod
+    def of_transmittance(self, o: ComplexArray) -> RealArray:
+        """x of a complex transmittance; what the object cannot hold (its amplitude, say) is left out."""
+
+    def phase_and_absorption(self, x: RealArray) -> tuple[RealArray, RealArray | None]:
+        """φ and μ of o = e^{iφ − μ}, as people want to see them; no μ for an object that has none."""
+        images = self.images(x)
+        return images[0], images[1] if len(images) > 1 else None
 
     def tempered(self, x: RealArray, gradient: RealArray) -> RealArray:
         """∇d, shortened in pixels where |o| > 1: there the curvature of d is |o|² times that of a clear pixel.
@@ -98,6 +112,10 @@ class PhaseObject(ObjectModel):
         return gradient
 
 
+    def of_transmittance(self, o: ComplexArray) -> RealArray:
+        return np.asarray(np.angle(o), o.real.dtype)
+
+
 class ComplexObject(ObjectModel):
     """o = e^{i(φ + iμ)} = e^{−μ} e^{iφ}: phase φ and absorption μ. x has shape (2, rows, columns): (φ, μ)."""
 
@@ -125,15 +143,75 @@ class ComplexObject(ObjectModel):
         )
         return gradient
 
+    @abstractmethod
+    def of_transmittance(self, o: ComplexArray) -> RealArray:
+        """x of a complex transmittance; what the object cannot hold (its amplitude, say) is left out."""
+
+    def phase_and_absorption(self, x: RealArray) -> tuple[RealArray, RealArray | None]:
+        """φ and μ of o = e^{iφ − μ}, as people want to see them; no μ for an object that has none."""
+        images = self.images(x)
+        return images[0], images[1] if len(images) > 1 else None
+
+    def of_transmittance(self, o: ComplexArray) -> RealArray:
+        absorption = -np.log(np.maximum(np.abs(o), AMPLITUDE_FLOOR))
+        return np.asarray(np.stack([np.angle(o), absorption]), o.real.dtype)
+
     def tempered(self, x: RealArray, gradient: RealArray) -> RealArray:
         return np.asarray(gradient * np.exp(2 * np.minimum(x[1], 0)), gradient.dtype)
 
 
+class WaveObject(ObjectModel):
+    """o = 1 + a + ib: the wave behind the sample itself. x has shape (2, rows, columns): (a, b).
+
+    H_i o is linear in x, so nothing depends on where the phase winds or the amplitude vanishes, and no gradient leaves
+    the band of the LEDs' pupils: an object that starts in its band stays there. The grid need not hold more than that
+    band, a quarter of the pixels that |o|² asks for. ``images`` are real and imaginary part, which have the same
+    units and the same noise; phase and absorption are :meth:`phase_and_absorption`.
+
+    >>> import numpy as np
+    >>> wave = WaveObject()
+    >>> x = wave.of_transmittance(np.array([[1 + 0j, 0.5j]]))
+    >>> phase, absorption = wave.phase_and_absorption(x)
+    >>> np.round(np.exp(-absorption), 6).tolist()
+    [[1.0, 0.5]]
+    """
+
+    name = "wave"
+    channels = ("real", "imaginary")
+    limits = (None, None)
+    band = "field"
+
+    def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
+        return (2, *object_shape)
+
+    def transmittance(self, x: RealArray, out: ComplexArray | None = None) -> ComplexArray:
+        out = np.empty(x.shape[1:], _complex_of(x)) if out is None else out
+        np.add(x[0], 1, out=out.real)
+        out.imag = x[1]
+        return out
+
+    def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
+        gradient = np.empty((2, *derivative.shape), derivative.real.dtype)
+        np.multiply(derivative.real, 2, out=gradient[0])
+        np.multiply(derivative.imag, 2, out=gradient[1])
+        return gradient
+
+    def of_transmittance(self, o: ComplexArray) -> RealArray:
+        return np.stack([o.real - 1, o.imag])
+
+    def phase_and_absorption(self, x: RealArray) -> tuple[RealArray, RealArray]:
+        """The phase is measured from the direction of the mean of o, so that a weak one does not wrap around."""
+        o = self.transmittance(x)
+        mean = complex(o.mean(dtype=np.complex128))
+        o *= o.dtype.type(mean.conjugate() / abs(mean) if abs(mean) > 0 else 1.0)
+        return np.angle(o), -np.log(np.maximum(np.abs(o), x.dtype.type(AMPLITUDE_FLOOR)))
+
+
 def object_model(name: str | ObjectModel) -> ObjectModel:
-    """The object model called ``name``: "phase" or "complex"."""
+    """The object model called ``name``: "phase", "complex" or "wave"."""
     if isinstance(name, ObjectModel):
         return name
-    known: dict[str, type[ObjectModel]] = {"phase": PhaseObject, "complex": ComplexObject}
+    known: dict[str, type[ObjectModel]] = {"phase": PhaseObject, "complex": ComplexObject, "wave": WaveObject}
     if name not in known:
         raise InvalidInputError(f"object model must be one of {', '.join(known)}, got {name!r}")
     return known[name]()

@@ -35,19 +35,25 @@ class SupportBox(NamedTuple):
     width: int
 
 
-def automatic_object_shape(
-    optics: Optics, largest_illumination_na: float, grid_shape: tuple[int, int]
-) -> tuple[int, int]:
-    """The object's shape that holds the *intensity* spectrum of everything the illumination reaches.
+Band = Literal["intensity", "field"]
 
-    On each axis of Np frame pixels, with du = 1/(Np·pixel), the factor is ceil(2·round(2·(NA_ill + NA)/λ/du)/Np). The
-    larger factor serves both axes, so that object pixels stay square, and the object has factor × Np pixels.
+
+def automatic_object_shape(
+    optics: Optics, largest_illumination_na: float, grid_shape: tuple[int, int], band: Band = "intensity"
+) -> tuple[int, int]:
+    """The object's shape that holds the *intensity* spectrum of everything the illumination reaches, or its *field*.
+
+    On each axis of Np frame pixels, with du = 1/(Np·pixel), the factor is ceil(2·round(2·(NA_ill + NA)/λ/du)/Np) for
+    the intensity, and about half of it for the field. The larger factor serves both axes, so that object pixels stay
+    square, and the object has factor × Np pixels.
 
     Examples
     --------
     >>> optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
     >>> automatic_object_shape(optics, 0.4766, (100, 100))
     (500, 500)
+    >>> automatic_object_shape(optics, 0.4766, (100, 100), band="field")
+    (300, 300)
     """
     reach = (largest_illumination_na + optics.na) / optics.wavelength
     factor = 1
@@ -56,7 +62,7 @@ def automatic_object_shape(
         by_rule = math.ceil(2 * round(2 * reach_in_bins) / size)
         # A reach below two bins can round to too little; a crop on whole bins extends up to one bin beyond the reach.
         by_need = math.ceil((2 * reach_in_bins + 3) / size)
-        factor = max(factor, by_rule, by_need)
+        factor = max(factor, by_need, by_rule if band == "intensity" else 1)
     return factor * grid_shape[0], factor * grid_shape[1]
 
 
@@ -105,9 +111,12 @@ class Geometry:
         *,
         margin: int = 0,
         object_shape: tuple[int, int] | Literal["auto"] = "auto",
+        band: Band = "intensity",
         patch_center: tuple[float, float] = (0.0, 0.0),
     ) -> Geometry:
         """Compute the directions at the patch, choose the object's shape unless it is given, and check that all fits.
+
+        An automatic shape holds the ``band`` of the intensity, or of the field alone.
 
         Raises
         ------
@@ -123,7 +132,7 @@ class Geometry:
                 raise InvalidInputError(f"object_shape must be 'auto' or (rows, columns), got {object_shape!r}.")
             grid = (frame[0] + 2 * border, frame[1] + 2 * border)
             largest = float(np.hypot(na[:, 0], na[:, 1]).max())
-            object_shape = automatic_object_shape(optics, largest, grid)
+            object_shape = automatic_object_shape(optics, largest, grid, band)
         return cls(optics, na, frame, border, object_shape, center)
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import comb, factorial, isqrt, sqrt
 
 import numpy as np
@@ -101,6 +102,40 @@ def zernike_in_powers(n: int, m: int) -> NDArray[np.float64]:
                 weight = _radial_weight(n, frequency, s) * comb(rest, r)
                 powers[p + 2 * r, frequency - p + 2 * (rest - r)] += weight * angular
     return powers * (sqrt(n + 1) if m == 0 else sqrt(2 * (n + 1)))
+
+
+def fit_zernike(
+    pupil: NDArray[np.complexfloating], fy: ArrayLike, fx: ArrayLike, modes: Sequence[int]
+) -> dict[int, float]:
+    """The coefficients of ``modes`` (Noll) in the phase of ``pupil``, by least squares; zeros of it do not count.
+
+    ``fy`` (down) and ``fx`` (across) are coordinates in units of the disc's radius. Steps from bin to bin are fitted
+    instead of the phase itself, so the phase may go through any number of turns; tilts are fitted too, and left out.
+
+    Examples
+    --------
+    >>> y, x = np.mgrid[-1:1:41j, -1:1:41j]
+    >>> disc = np.hypot(y, x) <= 1
+    >>> pupil = disc * np.exp(1j * (6 * zernike(2, 0, np.hypot(y, x), 0.0) + 2 * x))
+    >>> {j: round(c, 6) for j, c in fit_zernike(pupil, y[:, 0], x[0], (4, 11)).items()}
+    {4: 6.0, 11: 0.0}
+    """
+    y, x = np.meshgrid(np.asarray(fy, np.float64), np.asarray(fx, np.float64), indexing="ij")
+    wanted = (2, 3, *modes)
+    basis = np.stack([zernike(*noll_to_nm(j), np.hypot(y, x), np.arctan2(y, x)) for j in wanted])
+    rows: list[NDArray[np.float64]] = []
+    steps: list[NDArray[np.float64]] = []
+    for ahead, behind in (((slice(1, None), slice(None)), (slice(-1), slice(None))), ((slice(None), slice(1, None)), (slice(None), slice(-1)))):
+        product = pupil[ahead] * np.conj(pupil[behind])
+        inside = product != 0
+        weight = np.sqrt(np.abs(product[inside]))
+        rows.append((basis[:, *ahead] - basis[:, *behind])[:, inside] * weight)
+        steps.append(np.angle(product[inside]) * weight)
+    matrix, right = np.concatenate(rows, axis=1).T, np.concatenate(steps)
+    if len(right) < len(wanted):
+        return dict.fromkeys(modes, 0.0)
+    found = np.linalg.lstsq(matrix, right, rcond=None)[0]
+    return {int(j): float(c) for j, c in zip(modes, found[2:], strict=True)}
 
 
 def _radial_weight(n: int, frequency: int, s: int) -> float:

@@ -17,6 +17,7 @@ from fouriscope.calibration.positions import REACH
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Loss, PoissonLoss, Sampler, as_loss, make_sampler
 from fouriscope.forward import ForwardModel
+from fouriscope.forward.objects import object_model
 from fouriscope.optics import (
     Adjusted,
     Directions,
@@ -43,8 +44,8 @@ from fouriscope.run.sections import (
     SquareSection,
     StopSection,
 )
-from fouriscope.solvers import ADMM, EPRY, RED, Descent, Iterations, PnP, Residual, Seconds, StopRule
-from fouriscope.solvers.start import StartName
+from fouriscope.solvers import ADMM, EPRY, RED, Descent, Iterations, PnP, Residual, Seconds, Spectral, StopRule
+from fouriscope.solvers.start import StartName, starting_point
 
 BuiltSolver = Descent | EPRY
 
@@ -107,6 +108,7 @@ def build_geometry(config: RunConfig, folder: Path) -> Geometry:
         shape,
         margin=chosen_margin(config, shape),
         object_shape=config.object.shape,
+        band=object_model(config.object.model).band,
         patch_center=center,
     )
 
@@ -150,6 +152,7 @@ def build_model(acquisition: Acquisition, config: ReconstructionConfig) -> Forwa
         object_shape=section.shape,
         margin=margin,
         patch_center=acquisition.patch_center,
+        gains=acquisition.gains,
         dtype=dtype,
     )
 
@@ -258,9 +261,12 @@ def solver_with(
     """The configured solver over a fidelity and a sampler, with its calibration."""
     if config.calibration.leds:
         _require_room(fidelity.model, config.calibration.leds_bound)
+    calibration = build_calibration(config.calibration)
+    if start == "epry" and config.calibration.zernike and config.solver.method != "epry":
+        start = starting_point(start, fidelity, sampler.population, modes=config.calibration.zernike_modes)
     common: dict[str, Any] = {"start": start, "seed": config.solver.seed, "truth": acquisition.truth}
     solver = _build_method(config, fidelity, sampler, common, prior, prior_absorption)
-    solver.calibration = build_calibration(config.calibration)
+    solver.calibration = calibration
     return solver
 
 
@@ -318,7 +324,12 @@ def _build_method(
             **common,
         )
     priors = build_priors(config, len(fidelity.model.object.channels), prior, prior_absorption)
-    common = common | {"step": settings.step, "acceleration": settings.acceleration}
+    common |= {"step": settings.step}
+    if settings.method == "spectral":
+        return Spectral(
+            fidelity, sampler, priors, denoiser_weight=settings.denoiser_weight, balance=settings.balance, **common
+        )
+    common |= {"acceleration": settings.acceleration}
     if settings.method == "admm":
         return ADMM(fidelity, sampler, priors, data_steps=settings.data_steps, restart=settings.restart, **common)
     if settings.method == "red":

@@ -13,6 +13,7 @@ from fouriscope.acquisition import Acquisition, stream_below
 from fouriscope.acquisition.byte_sizes import format_bytes, parse_bytes
 from fouriscope.errors import InsufficientMemoryError
 from fouriscope.fidelity.pipeline import group_size
+from fouriscope.forward.objects import object_model
 from fouriscope.forward.pupils import kept_bytes
 from fouriscope.optics import Geometry
 from fouriscope.run.sections import ReconstructionConfig, RunConfig
@@ -42,7 +43,7 @@ def memory_needed(geometry: Geometry, config: ReconstructionConfig, *, frames: i
     The rest grows with the object and with the group of frames in flight, not with the number of frames.
     """
     itemsize = 4 if config.object.precision == "single" else 8
-    images = OBJECT_IMAGES * (2 if config.object.model == "complex" else 1)
+    images = OBJECT_IMAGES * len(object_model(config.object.model).channels)
     box = geometry.support_box
     group = group_size(geometry, itemsize)
     kept = kept_bytes(geometry, np.dtype(np.complex64 if itemsize == 4 else np.complex128))
@@ -81,6 +82,7 @@ def check_memory(acquisition: Acquisition, config: ReconstructionConfig, margin:
         acquisition.frame_shape,
         margin=margin,
         object_shape=config.object.shape,
+        band=object_model(config.object.model).band,
         patch_center=acquisition.patch_center,
     )
     stream = stream_below(acquisition.frames)

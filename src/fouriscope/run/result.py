@@ -88,13 +88,13 @@ class Result:
                 f"the pupil must lie on the frame's frequency grid, margins included: expected shape {grid}, got "
                 f"{np.shape(pupil)}"
             )
-        images = [image[model.geometry.object_window].copy() for image in model.object.images(x)]
-        absorption = images[1] if len(images) > 1 else None
+        window = model.geometry.object_window
+        phase, absorption = model.object.phase_and_absorption(x)
         step_y, step_x = model.geometry.frequency_step
         wavelength = model.optics.wavelength
         return cls(
-            images[0],
-            absorption,
+            phase[window].copy(),
+            None if absorption is None else absorption[window].copy(),
             history,
             model.object_pixel,
             stop_reason,

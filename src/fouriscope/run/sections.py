@@ -174,7 +174,7 @@ class PupilSection(Section):
 class ObjectSection(Section):
     """[object]: what is reconstructed, and on which grid."""
 
-    model: Literal["phase", "complex"] = "phase"
+    model: Literal["phase", "complex", "wave"] = "phase"
     shape: tuple[int, int] | Literal["auto"] = "auto"
     margin: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"
     precision: Literal["single", "double"] = "single"
@@ -183,13 +183,13 @@ class ObjectSection(Section):
 class SolverSection(Section):
     """[solver]: method, data fidelity, sampling and step; see ``fouriscope.solvers``.
 
-    ``steps_per_denoising`` belongs to "pnp", ``data_steps`` and ``restart`` to "admm", ``denoiser_weight`` to
-    "red", ``epry_…`` to "epry", which takes no prior.
+    ``steps_per_denoising`` belongs to "pnp", ``data_steps`` and ``restart`` to "admm", ``denoiser_weight`` to "red" and
+    "spectral", ``balance`` to "spectral", ``epry_…`` to "epry", which takes no prior.
 
     ``start = "array"`` records that Python was given a starting point, which no file holds.
     """
 
-    method: Literal["pnp", "admm", "red", "epry"] = "pnp"
+    method: Literal["pnp", "admm", "red", "spectral", "epry"] = "pnp"
     loss: Literal["intensity", "amplitude", "poisson"] = "intensity"
     poisson_background: Positive = 0.01
     sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = "stratified"
@@ -200,6 +200,7 @@ class SolverSection(Section):
     data_steps: Annotated[int, Field(ge=1)] = 5
     restart: bool = True
     denoiser_weight: Positive = 0.25
+    balance: bool = True
     epry_order: Literal["na", "random", "sampler"] = "na"
     epry_step: Positive = 1.0
     epry_pupil_step: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
@@ -211,12 +212,13 @@ class SolverSection(Section):
 class AlignmentSection(Section):
     """[alignment]: what is found from the frames before the reconstruction; see ``fouriscope.alignment``.
 
-    ``circles`` places the LED array by the circles in the spectra of bright-field frames and tells its orientation,
-    ``focus`` finds the defocus within ±``focus_reach`` metres, ``na`` the objective's aperture, ``array`` moves the LED
+    ``circles`` places the LED array by its bright frames and the circles in their spectra and tells its orientation,
+    ``exposure`` finds how much longer dark-field frames were exposed than bright-field ones, ``focus`` finds the defocus within ±``focus_reach`` metres, ``na`` the objective's aperture, ``array`` moves the LED
     array as a rigid body (``motions``) to where short reconstructions of a small patch explain the frames best.
     """
 
     circles: bool = False
+    exposure: bool = False
     focus: bool = False
     focus_reach: Annotated[float, Field(gt=0, lt=0.1)] = 300e-6
     na: bool = False
@@ -225,7 +227,7 @@ class AlignmentSection(Section):
 
     @property
     def is_wanted(self) -> bool:
-        return self.circles or self.focus or self.na or self.array
+        return self.circles or self.exposure or self.focus or self.na or self.array
 
 
 class CalibrationSection(Section):

@@ -90,15 +90,17 @@ class Snapshot:
         if led_arrived is None and arriving is not None:
             led_arrived = arriving.arrived
         images = [
-            np.array(image[geometry.object_window], np.float32) for image in model.object.images(np.asarray(solver.x))
+            None if image is None else np.array(image[geometry.object_window], np.float32)
+            for image in model.object.phase_and_absorption(np.asarray(solver.x))
         ]
+        assert images[0] is not None
         pupil = recovered_pupil(solver)
         step_y, step_x = geometry.frequency_step
         wavelength = geometry.optics.wavelength
         last = solver.history.last if len(solver.history) else None
         return cls(
             phase=images[0],
-            absorption=images[1] if len(images) > 1 else None,
+            absorption=images[1],
             pupil=np.asarray(pupil_of(model) if pupil is None else pupil, np.complex64),
             led_na=np.array(geometry.na, np.float64),
             led_weight=np.array(solver.fidelity.weights, np.float64),

@@ -7,6 +7,7 @@ from fouriscope.solvers.epry import EPRY
 from fouriscope.solvers.history import History, Record
 from fouriscope.solvers.pnp import PnP
 from fouriscope.solvers.red import RED
+from fouriscope.solvers.spectral import Spectral
 from fouriscope.solvers.start import bright_field_deconvolution, starting_point
 from fouriscope.solvers.stopping import AllOf, AnyOf, Iterations, Residual, Seconds, StopRule
 
@@ -26,6 +27,7 @@ __all__ = [
     "Seconds",
     "Solver",
     "SolverState",
+    "Spectral",
     "StepReport",
     "StopRule",
     "bright_field_deconvolution",

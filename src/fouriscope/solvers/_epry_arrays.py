@@ -8,9 +8,6 @@ from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.reductions import norm
 
-# The absorption of an opaque pixel would be infinite; it is that of this amplitude (1 is the empty bright field).
-AMPLITUDE_FLOOR = 1e-4
-
 
 def spectrum_of(model: ForwardModel, x: RealArray) -> ComplexArray:
     """F o(x)."""
@@ -23,18 +20,14 @@ def spectrum_of(model: ForwardModel, x: RealArray) -> ComplexArray:
 
 
 def x_of(model: ForwardModel, spectrum: ComplexArray) -> RealArray:
-    """What the model's object can hold of F⁻¹ spectrum: phase and absorption, or the phase alone.
+    """What the model's object can hold of F⁻¹ spectrum: a wave, phase and absorption, or the phase alone.
 
     The phase is measured from the direction of the mean of o, so that a weak one does not wrap around.
     """
     o = model.inverse_spectrum(spectrum)
     mean = complex(spectrum[0, 0])
     o *= o.dtype.type(mean.conjugate() / abs(mean) if abs(mean) > 0 else 1.0)
-    phase = np.angle(o)
-    if len(model.object.channels) == 1:
-        return np.asarray(phase, model.dtype)
-    absorption = -np.log(np.maximum(np.abs(o), AMPLITUDE_FLOOR))
-    return np.asarray(np.stack([phase, absorption]), model.dtype)
+    return np.asarray(model.object.of_transmittance(o), model.dtype)
 
 
 def mean_light(spectrum: ComplexArray) -> float:

@@ -17,6 +17,7 @@ from fouriscope.solvers.strength import noise_temperature
 
 # Iterations before which the temperature of the noise is measured (again): it depends on the object.
 TEMPERATURE_TAKEN_AT = (0, 10, 30, 100)
+TINY = float(np.finfo(np.float64).tiny)
 
 
 class Denoising:
@@ -36,6 +37,7 @@ class Denoising:
         if len({id(prior) for prior in self.priors}) != len(self.priors):
             raise InvalidInputError("each image needs a prior object of its own: a prior keeps a warm state")
         self.temperature = math.nan
+        self.fixed_strength: float | None = None
         self.strengths = [0.0 for _ in self.priors]
 
     def reset(self) -> None:
@@ -50,7 +52,7 @@ class Denoising:
 
         At a flat start dark-field frames say nothing to first order, and only bright-field LEDs can be asked.
         """
-        if iteration not in TEMPERATURE_TAKEN_AT or all(prior.strength != "auto" for prior in self.priors):
+        if self.fixed_strength is not None or iteration not in TEMPERATURE_TAKEN_AT or all(prior.strength != "auto" for prior in self.priors):
             return
         bright = population[self.fidelity.model.geometry.bright_field[population]]
         flat_start = not iteration and len(bright)
@@ -59,6 +61,19 @@ class Denoising:
         )
         if math.isfinite(temperature):
             self.temperature = temperature
+
+    def fix(self, temperature: float, reference: RealArray) -> None:
+        """From now on automatic strengths are T · natural_strength of the images of ``reference``, one for them all.
+
+        A strength that follows the estimate it regularises runs away on measured frames: the noisier the image, the
+        weaker the prior. Images share one τ: θn/r summed over them.
+        """
+        self.temperature = temperature
+        inverse = [1 / max(self._natural(*pair), TINY) for pair in zip(self.priors, self.object.images(reference), strict=True)]
+        self.fixed_strength = temperature * len(inverse) / sum(inverse) if sum(inverse) > 0 else 0.0
+
+    def _natural(self, prior: Prior, image: RealArray) -> float:
+        return prior.natural_strength(image) if prior.strength == "auto" else math.inf
 
     def __call__(self, z: RealArray, step: float) -> RealArray:
         """Denoise after steps down the data fidelity of length ``step`` in all: σ = √(step · λ).
@@ -77,6 +92,8 @@ class Denoising:
     def _strength(self, prior: Prior, image: RealArray) -> float:
         if prior.strength != "auto":
             return prior.strength
+        if self.fixed_strength is not None:
+            return self.fixed_strength
         strength = self.temperature * prior.natural_strength(image) if self.temperature > 0 else 0.0
         return strength if math.isfinite(strength) else 0.0  # a flat image: any strength would do
 

@@ -129,9 +129,7 @@ class Descent(Solver):
     @np.errstate(over="ignore", invalid="ignore")  # the safeguard notices a step that goes astray, and acts
     def step(self) -> StepReport:
         if not self._prepared:
-            # An object that EPRY began absorbs, and is noisy: the flat one bounds its curvature, and costs less.
-            at = np.zeros_like(self._x) if self._start_name == "epry" else self._x
-            self._control.find(self.fidelity, at, self.sampler, self.rng)
+            self.find_step()
             self.denoise.reset()  # what a prior kept from an earlier run must not change this one
             self._prepared = True
         self.denoise.take_temperature(self._x, self._iterations - self._began, self.sampler.population, self.rng)
@@ -142,6 +140,12 @@ class Descent(Solver):
                 continue
             self._iterations += 1
             return report
+
+    def find_step(self) -> None:
+        """Measure γ before the first iteration."""
+        # An object that EPRY began absorbs, and is noisy: the flat one bounds its curvature, and costs less.
+        at = np.zeros_like(self._x) if self._start_name == "epry" else self._x
+        self._control.find(self.fidelity, at, self.sampler, self.rng)
 
     def slope(self, s: RealArray) -> Slope:
         """d and ∇d at ``s`` over a new minibatch; raises where they show that s leads nowhere."""

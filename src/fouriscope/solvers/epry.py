@@ -79,8 +79,8 @@ class EPRY(Solver):
     Attributes
     ----------
     x
-        What the model's object can hold. "complex": phase and absorption −log\|o\|. "phase": the phase alone, though
-        inside EPRY the amplitude is free. The phase is measured from the direction of the mean of o, lies within ±π
+        What the model's object can hold. "wave": all of it. "complex": phase and absorption −log\|o\|. "phase": the
+        phase alone, though inside EPRY the amplitude is free. The phase is measured from the direction of the mean of o, lies within ±π
         of it, and is not unwrapped.
 
     References
@@ -136,11 +136,6 @@ class EPRY(Solver):
             raise InvalidInputError(f"pupil_start is an iteration, a whole number from 1, got {pupil_start!r}")
         if not (math.isfinite(decay) and decay >= 0):
             raise InvalidInputError(f"decay must be a number of at least 0 (0 keeps the steps), got {decay}")
-        if model.object.channels not in (("phase",), ("phase", "absorption")):
-            raise InvalidInputError(
-                f"EPRY finds a complex object and gives its phase, or phase and absorption; the model's object has "
-                f"{', '.join(model.object.channels)}: use object='phase' or 'complex'"
-            )
         super().__init__(truth=observed_truth(model, truth))
         self.fidelity, self.sampler, self.order = fidelity, sampler, order
         self.object_step, self.pupil_step = float(object_step), float(pupil_step)

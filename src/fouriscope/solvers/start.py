@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
+from fouriscope.optics.zernike_polynomials import fit_zernike
 
 StartName = Literal["flat", "linear", "epry"]
 
@@ -20,10 +22,15 @@ SWEEPS = 4
 
 
 def starting_point(
-    start: StartName | RealArray, fidelity: DataFidelity, population: NDArray[np.int64] | None = None
+    start: StartName | RealArray,
+    fidelity: DataFidelity,
+    population: NDArray[np.int64] | None = None,
+    *,
+    modes: Sequence[int] = (),
 ) -> RealArray:
     """x⁰: zeros for "flat", :func:`bright_field_deconvolution` for "linear", :func:`first_sweeps` for "epry", or an
-    array of the user's. EPRY looks at the frames of ``population`` only, all by default."""
+    array of the user's. EPRY looks at the frames of ``population`` only, all by default, and finds the pupil as well
+    if ``modes`` (Noll) says which of its aberrations are not known."""
     model = fidelity.model
     if isinstance(start, np.ndarray):
         x = model.check_x(start).copy()
@@ -35,14 +42,18 @@ def starting_point(
     if start == "linear":
         return bright_field_deconvolution(fidelity)
     if start == "epry":
-        return first_sweeps(fidelity, population)
+        return first_sweeps(fidelity, population, modes=modes)
     raise InvalidInputError(
         f"start must be 'flat', 'linear', 'epry' or an array of shape {model.x_shape}, got {start!r}"
     )
 
 
 def first_sweeps(
-    fidelity: DataFidelity, population: NDArray[np.int64] | None = None, *, sweeps: int = SWEEPS
+    fidelity: DataFidelity,
+    population: NDArray[np.int64] | None = None,
+    *,
+    sweeps: int = SWEEPS,
+    modes: Sequence[int] = (),
 ) -> RealArray:
     """The object after a few sweeps of EPRY, its phase unwrapped.
 
@@ -51,7 +62,10 @@ def first_sweeps(
     keeps the noise: what a solver with a prior then has to do is what it is good at.
 
     The phase of EPRY is known within ±π only. Where neighbours differ by more, whole turns are added, because a prior
-    would take a jump of 2π for an edge.
+    would take a jump of 2π for an edge. A wave has no such jumps.
+
+    With ``modes`` EPRY finds the pupil beside the object, in twice as many sweeps, and ``fidelity`` goes on with the
+    aberrations of these Noll indices that are in it. The rest of what EPRY finds is mostly noise.
     """
     from skimage.restoration import unwrap_phase
 
@@ -60,9 +74,21 @@ def first_sweeps(
     from fouriscope.solvers.stopping import Iterations
 
     leds = AllLEDs(np.flatnonzero(fidelity.weights > 0) if population is None else population)
-    solver = EPRY(fidelity, leds, order="random", decay=0.3, seed=0)
-    solver.solve(Iterations(sweeps))
+    beta, count = (1.0, 2 * sweeps) if len(modes) else (0.0, sweeps)
+    solver = EPRY(fidelity, leds, order="random", decay=0.3, pupil_step=beta, pupil_start=2, seed=0)
+    solver.solve(Iterations(count))
     x = solver.x.copy()
+    if len(modes):
+        known, geometry = fidelity.model.pupil, fidelity.model.geometry
+        places = [
+            (np.arange(size) - size // 2) * step / geometry.optics.cutoff
+            for size, step in zip(geometry.grid_shape, geometry.frequency_step, strict=True)
+        ]
+        found = fit_zernike(solver.pupil, *places, modes)
+        zernike = {j: known.zernike.get(j, 0.0) + found.get(j, 0.0) for j in {*known.zernike, *found}}
+        fidelity.use(fidelity.model.revised(pupil=replace(known, zernike=zernike)))
+    if fidelity.model.object.name == "wave":
+        return x
     phase = fidelity.model.object.images(x)[0]
     if any(np.abs(np.diff(phase, axis=axis)).max() > np.pi for axis in range(2)):
         unwrapped = np.asarray(unwrap_phase(phase, rng=0))

@@ -14,7 +14,7 @@ from fouriscope.forward.objects import RealArray
 
 def observed_phase(model: ForwardModel, x: RealArray) -> RealArray:
     """The phase inside the window that the frames show."""
-    return model.object.images(x)[0][model.geometry.object_window]
+    return model.object.phase_and_absorption(x)[0][model.geometry.object_window]
 
 
 def observed_truth(model: ForwardModel, truth: NDArray[Any] | None) -> RealArray | None:

@@ -1,0 +1,116 @@
+"""Which frames hold direct light, told by their brightness alone, and what that says about the array's place."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.trials import counted_pixels
+from fouriscope.optics import LEDArray
+
+Floats = NDArray[np.float64]
+
+# In units of the bright field's level; what lies between may be either.
+SURELY_BRIGHT, SURELY_DARK = 0.7, 0.2
+# The brightest frames tell the level if they are at least so many times as bright as the median of the others.
+CONTRAST = 3.0
+# How far the array may be displaced to bring the bright frames inside the pupil, in pitches, and in how fine steps.
+REACH, STEP = 2.5, 0.25
+
+
+def frame_means(acquisition: Acquisition) -> Floats:
+    """The mean of what counts in every frame, not below 0; NaN of frames that are not used."""
+    used = np.ones(len(acquisition), bool) if acquisition.weights is None else np.asarray(acquisition.weights) > 0
+    means = np.full(len(acquisition), np.nan)
+    for led in np.flatnonzero(used):
+        frame = np.asarray(acquisition.frames.frame(int(led)), np.float64)
+        good = counted_pixels(acquisition, int(led), frame)
+        if good.any():
+            means[led] = max(float(frame[good].mean()), 0.0)
+    return means
+
+
+def sides_of_edge(means: Floats, inside: NDArray[np.bool_]) -> NDArray[np.int8]:
+    """1 for frames that surely hold direct light, by their mean, −1 for those that surely do not, 0 for the others.
+
+    As many frames are bright as LEDs lie ``inside`` the pupil by description, wherever the array really is: the median
+    of so many brightest ones is the level of the bright field. Without a clear contrast to the others nothing is sure,
+    and all are 0; so are frames whose mean is NaN.
+
+    >>> sides_of_edge(np.array([1.0, 0.9, 0.5, 0.01, 0.02]), np.array([True, False, False, False, True])).tolist()
+    [1, 1, 0, -1, -1]
+    """
+    sides = np.zeros(len(means), np.int8)
+    known = np.flatnonzero(np.isfinite(means))
+    count = int(np.count_nonzero(inside[known]))
+    if not 0 < count < len(known):
+        return sides
+    ordered = known[np.argsort(-means[known], kind="stable")]
+    level = float(np.median(means[ordered[:count]]))
+    if not level > CONTRAST * float(np.median(means[ordered[count:]])):
+        return sides
+    sides[known[means[known] > SURELY_BRIGHT * level]] = 1
+    sides[known[means[known] < SURELY_DARK * level]] = -1
+    return sides
+
+
+def sides_of_frames(acquisition: Acquisition, means: Floats) -> NDArray[np.int8]:
+    """:func:`sides_of_edge` of the frames of an acquisition."""
+    na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
+    return sides_of_edge(means, np.asarray(acquisition.optics.passes(na)))
+
+
+def misplaced(acquisition: Acquisition, sides: NDArray[np.int8], na: Floats) -> int:
+    """Frames that are bright but should be dark with directions ``na``, or dark but should be bright."""
+    inside = acquisition.optics.passes(np.hypot(na[:, 0], na[:, 1]))
+    return int(np.sum((sides > 0) & ~inside) + np.sum((sides < 0) & inside))
+
+
+def place_by_brightness(acquisition: Acquisition, array: LEDArray, sides: NDArray[np.int8]) -> LEDArray:
+    """``array`` displaced as a whole such that the fewest frames lie on the wrong side of the pupil's edge.
+
+    Of all such places the middle is taken. An array that has no frame on the wrong side stays where it is, and so does
+    one that no displacement improves.
+
+    Examples
+    --------
+    An array that is one pitch beside the place where it was believed to be:
+
+    >>> import fouriscope as fs
+    >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> believed = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)
+    >>> na = believed.moved(shift=(4e-3, 0.0)).directions()
+    >>> sides = np.where(np.hypot(*na.T) < 0.2, 1, -1).astype(np.int8)
+    >>> data = fs.Acquisition(optics, believed, np.ones((81, 8, 8)))
+    >>> found = place_by_brightness(data, believed, sides)
+    >>> bool(abs(found.offset[0] - 4e-3) < 1e-3 and abs(found.offset[1]) < 1e-3)
+    True
+    """
+    center = acquisition.patch_center
+
+    def wrong(shift: tuple[float, float]) -> int:
+        return misplaced(acquisition, sides, array.moved(shift=shift).directions(center))
+
+    here = wrong((0.0, 0.0))
+    if not here or len(array.positions) < 2:
+        return array
+    pitch = _pitch(array)
+    steps = np.arange(-REACH, REACH + STEP / 2, STEP) * pitch
+    counts = {(float(y), float(x)): wrong((float(y), float(x))) for y in steps for x in steps}
+    least = min(counts.values())
+    if least >= here:
+        return array
+    y, x = np.mean([place for place, count in counts.items() if count == least], axis=0)
+    middle = (float(y), float(x))
+    if wrong(middle) > least:  # places that do not hang together: the nearest of them
+        middle = min((place for place, count in counts.items() if count == least), key=lambda place: np.hypot(*place))
+    return array.moved(shift=middle)
+
+
+def _pitch(array: LEDArray) -> float:
+    """The median distance from an LED to the nearest other one."""
+    from scipy.spatial import KDTree
+
+    distances, _ = KDTree(array.positions).query(array.positions, k=2)
+    return float(np.median(distances[:, 1]))

@@ -1,0 +1,211 @@
+"""Each spatial frequency with a step of its own: as fast as EPRY, but parallel, online and open to priors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import AmplitudeLoss, DataFidelity, Minibatch, Sampler
+from fouriscope.forward import ForwardModel
+from fouriscope.forward.objects import ComplexArray, RealArray
+from fouriscope.priors import Prior
+from fouriscope.solvers.base import SolverState, StepReport, relative_distance
+from fouriscope.solvers.descent import Descent
+from fouriscope.solvers.start import StartName
+
+# Online, a step has half its length after so many passes over the frames: the noise of minibatches averages out.
+PASSES_TO_FADE = 5.0
+# From a flat start, the iteration at which residuals are first taken for noise: before, they are the object itself.
+SETTLED = 10
+# The largest weight of a frame, in bright-field ones.
+MOST_WORTH = 100.0
+
+
+class Spectral(Descent):
+    r"""Ô ← Ô − α [ (C/C_B) Ĝ_B + τ F(o − denoise_σ(o)) ] / (C + τ)   at every frequency that the minibatch B sees.
+
+    For a wave o (``object="wave"``) and the amplitude loss. With u_i = H_i o, the loss of a frame is never above the
+    quadratic ‖u_i − √y_i u_i⁰/\|u_i⁰\|‖² that touches it at the present estimate, and that is diagonal in the spectrum:
+    its curvature at a frequency is the *coverage* C, the mean of \|P_i\|² over the frames that see it. One over it is
+    the step that no guess or search could better. Bright field and dark field, whose coverages differ by a factor of
+    a hundred, move equally fast, and with all frames in each iteration and α = 1 the objective never rises.
+
+    G_B is the gradient ∂d/∂ō over a minibatch, C_B its coverage: (C/C_B) Ĝ_B estimates the gradient over all frames,
+    frequency by frequency. Frequencies that no frame of the minibatch sees stay as they are, and those that no
+    frame at all sees stay zero: the object lives in its band.
+
+    The prior enters as the gradient of what it would change, τ (o − denoise_σ(o)), with σ = √(λ/2τ). For a prior with
+    an objective r that is the gradient of λr, smoothed over the distance σ² (Moreau); for a denoiser it is
+    regularisation by denoising. τ is ``denoiser_weight`` times the mean coverage of the band.
+
+    What a frame is worth follows from how well a model can explain it at all. At the start (after ten iterations, if it
+    is flat) the residual variance σ_j² of every frame j is measured, noise and errors of the model alike, and with
+    ``balance`` its misfit counts with 1/σ_j² from then on, so that d is a negative log-likelihood but for a factor T. T
+    and the image at that time say how strong an automatic prior is (:meth:`Denoising.fix`); it then stays so.
+
+    There is no momentum. Online α = 1/(1 + passes/5), so that the iterates average the noise of minibatches; with all
+    frames in each iteration α = 1 throughout. ``step`` is its first value.
+
+    Parameters
+    ----------
+    fidelity, sampler, priors, start, seed, truth
+        See :class:`fouriscope.solvers.descent.Descent`. Of the two priors the first is for the real part and the
+        second for the imaginary part.
+    step
+        α at the start, at most 1; "auto" is 1, and half of it if the run goes astray (beside a calibration, say).
+    denoiser_weight
+        τ in units of the mean coverage.
+    balance
+        Whether frames are weighed by what is left of them; weights of the user's are factors beside that.
+
+    References
+    ----------
+    K. Lange, "MM optimization algorithms" (2016); P. Thibault and A. Menzel, "Reconstructing state mixtures from
+    diffraction measurements" (2013) for the averaged projections that this is without a prior; E. T. Reehorst and
+    P. Schniter, "Regularization by denoising: clarifications and new interpretations" (2019).
+
+    Examples
+    --------
+    >>> import numpy as np, fouriscope as fs
+    >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> model = fs.ForwardModel(optics, fs.LEDArray.square(7, pitch=4e-3, height=70e-3), (24, 24))
+    >>> data = fs.simulate(model, 0.2 * (np.indices(model.object_shape).sum(axis=0) % 40 < 20), snr_db=40, seed=0)
+    >>> result = fs.reconstruct(data, method="spectral", object="wave", loss="amplitude", prior=None, batch=None,
+    ...                         iterations=20)
+    >>> bool(np.all(np.diff(result.history["misfit"]) <= 0))
+    True
+    """
+
+    def __init__(
+        self,
+        fidelity: DataFidelity,
+        sampler: Sampler,
+        priors: Sequence[Prior],
+        *,
+        step: float | Literal["auto"] = "auto",
+        denoiser_weight: float = 0.25,
+        balance: bool = True,
+        start: StartName | RealArray = "flat",
+        seed: int = 0,
+        truth: RealArray | None = None,
+    ) -> None:
+        if fidelity.model.object.name != "wave" or not isinstance(fidelity.loss, AmplitudeLoss):
+            raise InvalidInputError(
+                'the method "spectral" steps along the spectrum of a wave and bounds the amplitude loss: use '
+                f'object="wave" and loss="amplitude" with it, or another method; got object='
+                f"{fidelity.model.object.name!r} and loss={fidelity.loss.name!r}"
+            )
+        if not (math.isfinite(denoiser_weight) and denoiser_weight > 0):
+            raise InvalidInputError(f"denoiser_weight must be a positive number, got {denoiser_weight!r}")
+        if step != "auto" and not 0 < step <= 1:
+            raise InvalidInputError(f'step must lie between 0 and 1 for the method "spectral", or be "auto", got {step}')
+        self.denoiser_weight, self.balance = float(denoiser_weight), balance
+        self._passes = 0.0
+        self._settled = False
+        self._known: tuple[ForwardModel, float] | None = None
+        super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
+
+    def begin_at(self, x: RealArray) -> None:
+        pass  # nothing is kept beside x
+
+    def find_step(self) -> None:
+        if self._control.automatic:
+            self._control.size = 1.0
+
+    def iterate(self) -> StepReport:
+        if not self._settled and (np.any(self._x) and not self._iterations or self._iterations >= SETTLED):
+            self._settle()
+        x, model = self._x, self.fidelity.model
+        slope = self.slope(x)
+        batch, real = slope.batch, x.dtype.type
+        everything = len(batch.leds) == len(self.sampler.population)
+        coverage = self._coverage(model)
+        seen = coverage if everything else self._covered(model, batch)
+        alpha = self.step_size / (1.0 if everything else 1 + self._passes / PASSES_TO_FADE)
+        change = model.spectrum(_as_wave(slope.gradient))
+        change *= real(0.5)  # ∇ by real and imaginary part is twice ∂d/∂ō
+        band = coverage > 0
+        if not everything:
+            change *= np.divide(coverage, seen, out=np.zeros_like(seen), where=seen > 0)
+        weight = self.denoiser_weight * float(coverage[band].mean())
+        if any(prior.name != "none" for prior in self.priors):
+            denoised = self.denoise(x, 1 / (2 * weight))
+            change += model.spectrum(_as_wave(x - denoised)) * real(weight)
+            coverage = coverage + real(weight)
+        change *= np.divide(real(alpha), coverage, out=np.zeros_like(coverage), where=band & (seen > 0))
+        moved = model.inverse_spectrum(change, out=change)
+        self._x = x - np.stack([moved.real, moved.imag])
+        self._passes += batch.size / len(self.sampler.population)
+        return StepReport(
+            slope.misfit, relative_distance(self._x, x), alpha, self.denoise.strengths[0], len(batch.leds)
+        )
+
+    def _settle(self) -> None:
+        """Take what the estimate leaves of the frames for noise, weigh them by it, and fix the strength of the prior."""
+        fidelity, leds = self.fidelity, self.sampler.population
+        pixels = np.array([np.count_nonzero(fidelity.mask_of(int(led))) for led in leds])
+        variances = np.full(len(fidelity), np.nan)
+        variances[leds] = fidelity.misfits(self._x, leds) / np.maximum(pixels, 1)
+        if self.balance:
+            self._worth = frame_worth(variances, fidelity.model.geometry.bright_field)
+            fidelity.reweigh(fidelity.weights * self._worth)
+            self._known = None
+        # d = T · (−log p): with w_j = s/σ_j² the mean of w_j σ_j² is s, and T = 2s/J.
+        counted = fidelity.weights[leds] > 0
+        scale = float(np.mean((fidelity.weights[leds] * variances[leds])[counted]))
+        self.denoise.fix(2 * scale / len(leds), self._x)
+        self._settled = True
+
+    def _covered(self, model: ForwardModel, batch: Minibatch) -> RealArray:
+        return model.coverage(batch.leds, batch.weights * self.fidelity.weights[batch.leds] / batch.size)
+
+    def _coverage(self, model: ForwardModel) -> RealArray:
+        """C of all frames; a calibration changes it slowly, so it is computed once per pass."""
+        if self._known is None or (self._known[0] is not model and self._passes >= self._known[1] + 1):
+            leds = self.sampler.population
+            self._full = model.coverage(leds, self.fidelity.weights[leds] / len(leds))
+            self._known = (model, self._passes)
+        return self._full
+
+    def own_state(self) -> SolverState:
+        assert self._known is not None
+        arrays = {"coverage": self._full, "weights": self.fidelity.weights}
+        values = {"passes": self._passes, "measured_at": self._known[1], "settled": self._settled}
+        return SolverState(arrays, values | {"strength": self.denoise.fixed_strength})
+
+    def load_own_state(self, state: SolverState) -> None:
+        values = state.values
+        self._passes, self._settled = float(values["passes"]), bool(values["settled"])
+        self._full = state.arrays["coverage"]
+        self.fidelity.reweigh(state.arrays["weights"])
+        self.denoise.fixed_strength = values["strength"]
+        self._known = (self.fidelity.model, float(values["measured_at"]))
+
+
+def frame_worth(variances: NDArray[np.float64], bright_field: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """1/σ_j² of every frame, beside that of a bright-field frame; NaN (a frame that is not used) gets 1.
+
+    A frame of a few counts can be explained perfectly by nothing at all: no frame is worth more than so many
+    bright-field ones.
+
+    >>> frame_worth(np.array([0.01, 0.01, 0.0001, 0.0]), np.array([True, True, False, False])).tolist()
+    [1.0, 1.0, 100.0, 100.0]
+    """
+    known = np.isfinite(variances)
+    bright = variances[known & bright_field]
+    reference = float(np.median(bright if bright.size else variances[known]))
+    if not reference > 0:
+        return np.ones(len(variances))
+    worth = reference / np.maximum(variances, reference / MOST_WORTH)
+    return np.where(known, worth, 1.0)
+
+
+def _as_wave(images: RealArray) -> ComplexArray:
+    wave = np.empty(images.shape[1:], np.result_type(images.dtype, np.complex64))
+    wave.real, wave.imag = images
+    return wave
