@@ -23,7 +23,7 @@ def sample(name: SampleName, shape: tuple[int, int], rng: np.random.Generator) -
     =========== ===========================================================================================
     "cells"     absorbing cells with darker nuclei: amplitude down to 0.2, phase up to 1.5 rad
     "target"    groups of three opaque bars (amplitude 0.03) from a sixteenth of the field down to two pixels
-    "wrapping"  smooth phase over some 12 rad, with fine texture
+    "wrapping"  cells that hardly absorb, on a smooth phase that rises over 12 rad
     "weak"      phase of 0.1 rad and hardly any absorption
     "mixed"     cells on wrapping phase, with some bars
     =========== ===========================================================================================
@@ -80,9 +80,9 @@ def _target(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.comp
 
 
 def _wrapping(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.complex128]:
-    coarse, fine = smooth_noise(shape, min(shape) / 8, rng), smooth_noise(shape, 3.0, rng)
-    phase = 12 * (coarse - coarse.min()) / np.ptp(coarse) + 0.15 * fine
-    return np.asarray(np.exp(1j * phase - 0.05 * np.abs(fine)))
+    coarse, cells = smooth_noise(shape, min(shape) / 8, rng), np.angle(_cells(shape, rng))
+    phase = 12 * (coarse - coarse.min()) / np.ptp(coarse) + 0.6 * cells + 0.03 * smooth_noise(shape, 3.0, rng)
+    return np.asarray(np.exp(1j * phase - 0.05 * np.abs(cells)))
 
 
 def _weak(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.complex128]:
