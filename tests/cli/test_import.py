@@ -364,9 +364,11 @@ def test_real_uconn(fouriscope: Command, tmp_path: Path) -> None:
     assert ended.code == 0
     assert "225 of 128 × 128, float32" in ended.out
     config = load_config(out)
-    assert config.frames.amplitude
+    assert config.frames.power == 0.75, "as its levels show, whatever its authors call it"
+    assert not config.frames.amplitude
+    assert "levels are those of whole numbers to the power 0.75" in ended.out
     assert config.frames.reject == ()
-    assert config.frames.gain == pytest.approx(1.76, abs=0.02)
+    assert config.frames.gain == pytest.approx(1.458, abs=0.02)
     acquisition = build_acquisition(config, tmp_path)
     # Without the sidecar, the reader's own spiral gives the directions that a reconstruction has settled.
     (tmp_path / "copy").mkdir()
@@ -386,7 +388,9 @@ def test_real_thu(fouriscope: Command, tmp_path: Path) -> None:
     assert ended.code == 0
     assert "93 of 1024 × 1024, uint8, 2 … 255" in ended.out
     frames = load_config(out).frames
-    assert (frames.floor, frames.saturation, frames.reject) == (1, 255, ())
+    assert (frames.floor, frames.saturation, frames.reject) == (0, 255, ())
+    assert isinstance(frames.background, tuple)
+    assert max(frames.background) < 0.2, "a clean dark field"
     assert frames.offset == pytest.approx(2.07, abs=0.05)
     assert frames.gain == pytest.approx(110, rel=0.05)
     acquisition = build_acquisition(load_config(out), tmp_path)

@@ -36,6 +36,7 @@ class FramesSource:
     pattern: str | None = None
     files: tuple[str, ...] | None = None
     amplitude: bool = False
+    power: float | None = None
 
     def open(self) -> Frames:
         """The frames, lazily."""
@@ -47,6 +48,7 @@ class FramesSource:
             pattern=self.pattern,
             files=self.files,
             amplitude=self.amplitude,
+            power=1.0 if self.power is None else self.power,
         )
 
 
@@ -144,6 +146,8 @@ class Description:
             frames["files"] = list(source.files)
         if source.amplitude:
             frames["amplitude"] = True
+        if source.power is not None:
+            frames["power"] = source.power
         if self.exposures is not None and np.ptp(self.exposures) > 0:
             frames["exposures"] = self.exposures.tolist()
         if self.weights is not None and np.any(self.weights != 1):

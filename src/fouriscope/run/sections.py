@@ -36,6 +36,7 @@ class FramesSection(Section):
     roi: tuple[int, int, int, int] | None = None
     bit_shift: Annotated[int, Field(ge=0, le=15)] = 0
     amplitude: bool = False
+    power: Positive | None = None
     offset: float = 0.0
     dark: str | tuple[str, ...] | None = None
     flat: str | None = None
@@ -52,10 +53,15 @@ class FramesSection(Section):
     memory: int | str | None = None
 
     @property
+    def exponent(self) -> float:
+        """p of stored = intensity^p."""
+        return (0.5 if self.amplitude else 1.0) if self.power is None else self.power
+
+    @property
     def is_corrected(self) -> bool:
         """Whether intensities differ from the numbers that are stored."""
         plain = type(self).model_fields
-        keys = ("bit_shift", "amplitude", "offset", "dark", "flat", "exposures", "background", "floor", "gain")
+        keys = ("bit_shift", "amplitude", "power", "offset", "dark", "flat", "exposures", "background", "floor", "gain")
         return any(getattr(self, key) != plain[key].default for key in keys)
 
     @field_validator("memory")
@@ -74,6 +80,10 @@ class FramesSection(Section):
             )
         if self.pattern is not None and self.files is not None:
             raise ValueError("give pattern or files, one of the two")
+        if self.amplitude and self.power is not None:
+            raise ValueError(
+                f"amplitude = true means power = 0.5, there is power = {self.power:g} too: delete one of them"
+            )
         return self
 
 
