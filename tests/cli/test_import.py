@@ -17,6 +17,7 @@ import zarr
 from fouriscope.acquisition import CorrectedFrames, write_ptylab
 from fouriscope.acquisition.acquisition import Acquisition
 from fouriscope.cli.rewriting import STORAGE
+from fouriscope.optics import LEDArray
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_acquisition
 from tests.acquisition.test_readers import (
@@ -182,6 +183,60 @@ def test_the_stack_of_a_file_with_several(fouriscope: Command, tmp_path: Path) -
         "axes": "nxy",
         "offset": 0,
     }
+
+
+def test_settings_say_which_files_are_frames(fouriscope: Command, tmp_path: Path) -> None:
+    folder, out = folder_of(tmp_path / "frames", ".tif", COUNTS), tmp_path / "a.toml"
+    tifffile.imwrite(folder / "overview.tif", np.zeros((5, 5), np.uint8))
+    ended = fouriscope("import", folder, "-o", out, "--set", "frames.pattern=led_*.tif")
+    assert ended.code == 1
+    assert "18 of 22 × 28, uint16" in ended.out
+    assert tomllib.loads(out.read_text(encoding="utf-8"))["frames"]["pattern"] == "led_*.tif"
+    tifffile.imwrite(folder / "led_dark.tif", np.full((22, 28), 9, np.uint16))
+    ended = fouriscope("import", folder, "-o", out, "--set", "frames.pattern=led_*.tif", "--force")
+    assert ended.code == 1, ended.err
+    frames = tomllib.loads(out.read_text(encoding="utf-8"))["frames"]
+    assert "pattern" not in frames, "the dark frame matches it, too: the others are named"
+    assert (len(frames["files"]), frames["dark"]) == (18, os.path.join("frames", "led_dark.tif"))
+
+
+def test_settings_overrule_where_the_leds_are(fouriscope: Command, tmp_path: Path) -> None:
+    """Whether a file gave directions or a metadata.json the height and the pitch."""
+    folder, out = sidecar(tmp_path, led_height_m=90e-3, led_pitch_m=4e-3), tmp_path / "a.toml"
+    turned = ["--set=illumination.rotation=0.3", "--set=illumination.offset=[1e-3, 0.0]"]
+    assert fouriscope("import", folder, "-o", out, *turned, "--set=illumination.height=70e-3").code == 0
+    light = build_acquisition(load_config(out), tmp_path).illumination
+    np.testing.assert_allclose(light.directions(), LEDS.moved(turn=0.3, shift=(1e-3, 0.0)).directions(), atol=1e-15)
+    order = ["--set=illumination.kind=spiral", "--set=illumination.size=5", "--set=illumination.count=18"]
+    assert fouriscope("import", folder, "-o", out, *order, "--force").code == 0
+    light = build_acquisition(load_config(out), tmp_path).illumination
+    expected = LEDArray.spiral(5, 4e-3, 90e-3, count=18)
+    np.testing.assert_allclose(light.directions(), expected.directions(), err_msg="height and pitch are still known")
+
+
+def test_settings_begin_another_prior_and_another_power(fouriscope: Command, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    data, out = sidecar(tmp_path / "data", stored="amplitudes"), tmp_path / "a.toml"
+    assert fouriscope("import", data, "-o", out, "--set=prior.name=bm3d", "--set=frames.power=1").code == 0
+    config = load_config(out)
+    assert config.prior == {"name": "bm3d"}
+    assert (config.frames.power, config.frames.amplitude) == (1, False)
+
+
+def test_a_power_is_found_and_all_else_after_it(fouriscope: Command, tmp_path: Path) -> None:
+    counts = COUNTS.astype(float) // 8 + 3
+    data, out = ptylab(tmp_path, ptychogram=0.02 * counts**0.75), tmp_path / "a.toml"
+    ended = fouriscope("import", data, "-o", out)
+    assert ended.code == 0, ended.err
+    assert "frames.power = 0.75  (its levels are those of whole numbers to the power 0.75)" in ended.out
+    config = load_config(out)
+    assert config.frames.power == 0.75
+    acquisition = build_acquisition(config, tmp_path)
+    bright = np.flatnonzero(np.hypot(*NA.T) < 0.18)
+    level = np.median([np.median(counts[i]) for i in bright])
+    assert config.frames.gain == pytest.approx(0.02 ** (4 / 3) * level, rel=0.1)
+    ratio = acquisition.frames.frame(3) / counts[3]
+    assert np.ptp(ratio) < 0.05 * ratio.mean(), "linear in the counts"
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ _QUIET = 0.1  # of the squares, which show no more than noise; and of the frames
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Statistics of the frames as they are stored (after their power, if they are no intensities), one number per frame.
+    """Statistics of the frames as they are stored, after their power if they are no intensities; one number per frame.
 
     Attributes
     ----------

@@ -74,6 +74,9 @@ def run_import(
     document = description.document(out.parent, leds_path.name)
     # How the frames are stored, the description has heard, and said in its own words.
     set_keys(document, [text for text in sets if text.partition("=")[0].strip() not in HEARD])
+    if "kind" in chosen.get("illumination", {}):
+        kind = str(chosen["illumination"]["kind"])
+        document["illumination"] = {"kind": kind} | description.lighting_of(kind) | document["illumination"]
     new_leds = description.leds_file() == "new" and document["illumination"].get("path") == leds_path.name
     missing = [lack for lack in description.missing() if not _is_set(document, lack.key)]
     config = _checked(document, missing, where=str(path))

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from fouriscope.acquisition.byte_sizes import parse_bytes
 from fouriscope.calibration.zernike_pupil import MODES
+from fouriscope.optics.spiral import Start
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Pair = tuple[float, float]
@@ -122,6 +123,20 @@ class DiscSection(_LEDs):
     radius: Positive
 
 
+class SpiralSection(_LEDs):
+    """[illumination] kind = "spiral": ``size`` × ``size`` LEDs of a lattice from the centre, or the first ``count``.
+
+    ``start`` is the way of the first step; rows run down and columns to the right.
+    """
+
+    kind: Literal["spiral"]
+    size: Annotated[int, Field(ge=1)]
+    pitch: Positive
+    count: Annotated[int, Field(ge=1)] | None = None
+    start: Start = "right"
+    clockwise: bool = True
+
+
 class RingsSection(_LEDs):
     """[illumination] kind = "rings": ``counts[k]`` LEDs on a ring of radius ``radii[k]``."""
 
@@ -139,15 +154,20 @@ class PositionsSection(_LEDs):
 
 
 class DirectionsSection(Section):
-    """[illumination] kind = "directions": (na_y, na_x) of every LED, in the order of the frames."""
+    """[illumination] kind = "directions": (na_y, na_x) of every LED, in the order of the frames.
+
+    ``rotation`` turns them; an ``offset`` in metres moves the LEDs, for which their ``height`` must be known.
+    """
 
     kind: Literal["directions"]
     na: tuple[Pair, ...]
     height: Positive | None = None
+    rotation: float = 0.0
+    offset: Pair = (0.0, 0.0)
 
 
 class FileSection(Section):
-    """[illumination] kind = "file": a CSV with one line an LED: na_y, na_x, or y, x in metres, or row, column."""
+    """[illumination] kind = "file": a CSV with one line per LED: na_y, na_x, or y, x in metres, or row, column."""
 
     kind: Literal["file"]
     path: str
@@ -162,13 +182,14 @@ class FileSection(Section):
 ILLUMINATIONS: dict[str, type[Section]] = {
     "square": SquareSection,
     "disc": DiscSection,
+    "spiral": SpiralSection,
     "rings": RingsSection,
     "positions": PositionsSection,
     "directions": DirectionsSection,
     "file": FileSection,
 }
 IlluminationSection = Annotated[
-    SquareSection | DiscSection | RingsSection | PositionsSection | DirectionsSection | FileSection,
+    SquareSection | DiscSection | SpiralSection | RingsSection | PositionsSection | DirectionsSection | FileSection,
     Field(discriminator="kind"),
 ]
 

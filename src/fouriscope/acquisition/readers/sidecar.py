@@ -76,8 +76,6 @@ def _with_metadata(description: Description, path: Path) -> Description:
             "pitch": ("led_pitch_m", content.get("led_pitch_m"), 1.0),
         },
     )
-    if description.leds is None or description.leds.kind != "grid":
-        lighting.pop("pitch", None)
     slide = content.get("glass_slide")
     if slide is not None:
         slide = record(path, "glass_slide", slide)
