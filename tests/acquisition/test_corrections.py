@@ -316,6 +316,23 @@ def test_dark_frames_are_told_without_directions() -> None:
     assert not survey_frames(ArrayFrames(stack)).dark()[bright].any(), "nor if one LED outshines all"
 
 
+def test_stray_light_is_counted_in_the_shortest_exposure() -> None:
+    """What is suggested is what the corrections subtract: the veil is gone, whatever the exposures."""
+    rng = np.random.default_rng(8)
+    exposures = np.array([1.0, 1.0, 1.0, 4.0, 4.0, 8.0, 8.0])
+    light = rng.random((7, 64, 64)) ** 8 * np.array([900.0, 900, 900, 6, 6, 3, 3])[:, None, None]
+    light[:3] += 500
+    light[:, :, :4] *= np.arange(7)[:, None, None] < 3  # a strip that sends nothing into the dark field
+    veil = np.array([0.0, 0, 0, 12, 9, 5, 7])
+    stack = np.rint((light + veil[:, None, None]) * exposures[:, None, None] + 50)
+    survey = survey_frames(ArrayFrames(stack.astype(np.uint16)))
+    found = {suggestion.key: suggestion.value for suggestion in suggest(survey, exposures=exposures, offset=50.0)}
+    np.testing.assert_allclose(found["background"], veil, atol=0.3)
+    frames = corrected(stack, offset=50, exposures=exposures, background=found["background"])
+    for index in range(3, 7):
+        np.testing.assert_allclose(frames.frame(index), light[index], atol=0.8)
+
+
 @pytest.mark.parametrize("kind", ["u2", "f4"])
 def test_bad_frames_and_why(kind: str) -> None:
     stack = COUNTS.astype(kind)

@@ -35,6 +35,7 @@ from tests.acquisition.test_readers import (
 )
 from tests.acquisition.test_storage import folder_of
 from tests.cli.test_cli import Command, Ended, fouriscope
+from tests.conftest import LEDS as CONFTEST_LEDS
 from tests.conftest import OPTICS
 from tests.run.problems import write_acquisition
 
@@ -366,6 +367,29 @@ def test_info_says_what_the_frames_suggest(fouriscope: Command, tmp_path: Path) 
     assert "the objective" in fouriscope("info", wrong).out or "no bright-field LED" in fouriscope("info", wrong).out
 
 
+def test_info_says_which_frames_are_veiled_and_which_are_strange(fouriscope: Command, tmp_path: Path) -> None:
+    configuration = write_acquisition(tmp_path, frames={"truth": None})
+    stack = np.load(tmp_path / "frames.npy")
+    sizes = np.hypot(*CONFTEST_LEDS.directions().T)
+    stack[sizes > 0.2] += 0.05
+    strange = int(np.flatnonzero(sizes < 0.1)[1])
+    stack[strange] *= 0.02
+    np.save(tmp_path / "frames.npy", stack)
+    shown = fouriscope("info", configuration, "--frames")
+    assert f"unlike others            frame {strange}: dark (" in shown.out
+    assert re.search(rf"^ +{strange} .*  unlike others: dark", shown.out, re.MULTILINE)
+    assert "rejected" not in shown.out
+    assert re.search(r"1[23] dark frames lie under stray light of up to 0\.0[345]\d* counts", shown.out), shown.out
+    assert build_acquisition(load_config(configuration), tmp_path).weights is None
+    cured = write_acquisition(tmp_path / "cured", frames={"truth": None, "background": "auto", "reject": "auto"})
+    np.save(tmp_path / "cured" / "frames.npy", stack)
+    assert "stray light" not in fouriscope("info", cured).out
+    acquisition = build_acquisition(load_config(cured), tmp_path / "cured")
+    assert acquisition.weights is None
+    dark = int(np.argmax(sizes))
+    np.testing.assert_allclose(acquisition.frames.frame(dark), stack[dark] - 0.05, atol=0.02)
+
+
 def test_info_with_every_frame_and_a_sheet(fouriscope: Command, tmp_path: Path) -> None:
     configuration = write_acquisition(tmp_path)
     sheet = tmp_path / "sheet.png"
@@ -434,6 +458,19 @@ def test_real_uconn(fouriscope: Command, tmp_path: Path) -> None:
     assert "assumed                  LEDs: a spiral from the centre" in ended.out
     spiral = build_acquisition(load_config(alone), tmp_path).illumination.directions()
     np.testing.assert_allclose(spiral, acquisition.illumination.directions(), atol=2e-4)
+
+
+@needs_data
+def test_real_elfpie(fouriscope: Command, tmp_path: Path) -> None:
+    """Counts stored as fractions; a dark field under stray light, of which the bright field loses nothing."""
+    out = tmp_path / "a.toml"
+    assert fouriscope("import", DATA / "elfpie_usaf", "-o", out).code == 0
+    frames = load_config(out).frames
+    assert (frames.power, frames.floor, frames.reject) == (None, 0, ())
+    assert frames.offset == pytest.approx(2.6 / 254, rel=0.05)
+    assert isinstance(frames.background, tuple)
+    assert frames.background[:16] == (0.0,) * 16
+    assert max(frames.background) == pytest.approx(0.025, abs=0.005)
 
 
 @needs_data
