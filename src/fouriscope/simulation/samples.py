@@ -23,9 +23,9 @@ def sample(name: SampleName, shape: tuple[int, int], rng: np.random.Generator) -
     =========== ===========================================================================================
     "cells"     absorbing cells with darker nuclei: amplitude down to 0.2, phase up to 1.5 rad
     "target"    groups of three opaque bars (amplitude 0.03) from a sixteenth of the field down to two pixels
-    "wrapping"  cells that hardly absorb, on a smooth phase that rises over 12 rad
+    "wrapping"  thick round bodies of 7 to 10 rad that hardly absorb
     "weak"      phase of 0.1 rad and hardly any absorption
-    "mixed"     cells on wrapping phase, with some bars
+    "mixed"     cells, thick bodies and some bars
     =========== ===========================================================================================
 
     >>> bars = sample("target", (256, 256), np.random.default_rng(0))
@@ -80,9 +80,8 @@ def _target(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.comp
 
 
 def _wrapping(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.complex128]:
-    coarse, cells = smooth_noise(shape, min(shape) / 8, rng), np.angle(_cells(shape, rng))
-    phase = 12 * (coarse - coarse.min()) / np.ptp(coarse) + 0.6 * cells + 0.03 * smooth_noise(shape, 3.0, rng)
-    return np.asarray(np.exp(1j * phase - 0.05 * np.abs(cells)))
+    phase = _domes(shape, 14, rng) + 0.3 * smooth_noise(shape, min(shape) / 8, rng)
+    return np.asarray(np.exp(1j * phase - 0.1 * np.abs(smooth_noise(shape, 3.0, rng)) * (phase > 1)))
 
 
 def _weak(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.complex128]:
@@ -92,11 +91,21 @@ def _weak(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.comple
 
 
 def _mixed(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.complex128]:
-    coarse = smooth_noise(shape, min(shape) / 8, rng)
-    ground = np.exp(8j * (coarse - coarse.min()) / np.ptp(coarse))
-    return np.asarray(
-        _cells(shape, rng) * ground * np.where(smooth_noise(shape, min(shape) / 12, rng) > 1, _target(shape, rng), 1)
-    )
+    domes = np.exp(1j * _domes(shape, 4, rng) + 0.3j * smooth_noise(shape, min(shape) / 8, rng))
+    bars = np.where(smooth_noise(shape, min(shape) / 12, rng) > 1, _target(shape, rng), 1)
+    return np.asarray(_cells(shape, rng) * domes * bars)
+
+
+def _domes(shape: tuple[int, int], count: int, rng: np.random.Generator) -> FloatArray:
+    """Phase of thick round bodies: hills of 7 to 10 rad that run out smoothly."""
+    phase = np.zeros(shape)
+    for _ in range(count):
+        center, radius, peak = rng.uniform(0, shape), min(shape) * rng.uniform(0.05, 0.08), rng.uniform(7, 10)
+        rows, columns = (
+            (np.arange(size) - place + size / 2) % size - size / 2 for size, place in zip(shape, center, strict=True)
+        )
+        phase = np.maximum(phase, peak * np.exp(-(rows[:, None] ** 2 + columns[None] ** 2) / (2 * (0.6 * radius) ** 2)))
+    return phase
 
 
 _SAMPLES: dict[str, Callable[[tuple[int, int], np.random.Generator], NDArray[np.complex128]]] = {
