@@ -10,6 +10,7 @@ import argparse
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -112,7 +113,9 @@ def gallery_of(name: str, out: Path, draws: Sequence[int]) -> Outcome:
 
 def _default_run(name: str, out: Path) -> Path:
     """The folder of a run with nothing set but, of large frames, the region."""
-    described, run = out / f"{name}.toml", out / name
+    described, run = out / f"{name}.toml", out / "runs" / name
+    shutil.rmtree(run, ignore_errors=True)  # of an earlier gallery
+    run.parent.mkdir(exist_ok=True)
     _fouriscope("import", DATA / name, "--out", described, "--force")
     shape = build_acquisition(load_config(described), out).frame_shape
     if max(shape) > LARGEST:
