@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,8 +78,10 @@ def main(arguments: Sequence[str] = ()) -> None:
             path.write_text(json.dumps(done, indent=1))
         found = done[seed]
         errors = ", ".join(f"{name} {error:.4f}" for name, error in found["errors"].items())
+        cause = f"told {found['EPRY, geometry and gains told']:.4f}, off {found['directions off by, in NA']:.4f}"
         print(
-            f"{seed:>3} {found['sample']:<9} {errors}; ratio {found['ratio']:.3f}, {found['seconds']:.0f} s", flush=True
+            f"{seed:>3} {found['sample']:<9}{errors}; ratio {found['ratio']:.3f} ({cause}), {found['seconds']:.0f} s",
+            flush=True,
         )
     _report({seed: done[seed] for seed in seeds})
 
@@ -96,8 +98,24 @@ def one(seed: int, peers: dict[str, Callable[[Believed], Field]]) -> dict[str, A
     for name, method in peers.items():
         errors[name] = min(_error(method, belief, truth) for belief in beliefs)
     others = min((error for name, error in errors.items() if name != "default"), default=math.nan)
-    ratio = errors["default"] / others
-    return {"sample": microscope.sample, "errors": errors, "ratio": ratio, "seconds": seconds}
+    told = Believed("told", replace(data, illumination=Directions(truth.geometry.na)), truth.gains * truth.exposures)
+    return {
+        "sample": microscope.sample,
+        "errors": errors,
+        "ratio": errors["default"] / others,
+        "seconds": seconds,
+        # For whoever looks for the cause: is it the geometry, or what comes after it?
+        "EPRY, geometry and gains told": _error(our_epry, told, truth),
+        "directions off by, in NA": directions_off(result, truth),
+        "faults": asdict(microscope),
+    }
+
+
+def directions_off(result: Result, truth: Truth) -> float:
+    """Root mean square distance of the directions that were found from the true ones, or from their twins."""
+    assert result.geometry is not None
+    sides = (1, -1) if truth.twin else (1,)
+    return min(float(np.sqrt(np.mean((side * result.geometry.na - truth.geometry.na) ** 2 * 2))) for side in sides)
 
 
 def as_found(data: Acquisition, result: Result) -> Believed:
