@@ -17,7 +17,10 @@ from fouriscope.acquisition import (
     find_bad_pixels,
     simplest,
     survey_frames,
+    unlike_others,
 )
+from fouriscope.acquisition.pedestals import pedestal
+from fouriscope.acquisition.suggestions import suggest
 from fouriscope.acquisition.survey import empty_bright_field
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
@@ -73,12 +76,46 @@ def test_a_camera_is_undone_step_by_step() -> None:
     np.testing.assert_array_equal(stack, before, err_msg="what is stored stays as it is")
 
 
-def test_automatic_background_is_that_of_the_border() -> None:
-    stack = np.full((2, 64, 48), 3.0)
-    stack[:, 8:-8, 8:-8] = 40 * RNG.random((2, 48, 32))
-    frames = corrected(stack, background="auto", dark_field=[False, True])
-    np.testing.assert_array_equal(frames.frame(0), stack[0])
-    np.testing.assert_allclose(frames.frame(1), stack[1] - 3)
+def test_a_power_of_intensity_is_undone() -> None:
+    counts = np.arange(1.0, 321).reshape(1, 16, 20)
+    frames = corrected(counts**0.75, power=0.75, offset=1.0, gain=2.0)
+    np.testing.assert_allclose(frames.frame(0), (counts[0] - 1) / 2, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(
+        corrected(counts, amplitude=True).frame(0), corrected(counts, power=0.5).frame(0), err_msg="two words for it"
+    )
+    below = corrected(-(counts**0.75), power=0.75).frame(0)
+    np.testing.assert_allclose(below, -counts[0], err_msg="noise below zero stays below zero")
+
+
+def test_automatic_background_is_the_pedestal_of_dark_frames_alone() -> None:
+    """By the frames themselves, in units of the gain: no directions are asked."""
+    rng = np.random.default_rng(2)
+    stack = np.full((3, 64, 48), 3.0)
+    stack[:, 8:-8, 8:-8] += 20 * rng.random((3, 48, 32))
+    stack[1] += 90  # bright field
+    stack[2] = 12 + 10 * rng.random((64, 48))  # dim, and lit everywhere: an LED at the pupil's edge
+    frames = corrected(stack, background="auto", gain=100.0)
+    np.testing.assert_allclose(frames.frame(0), (stack[0] - 3) / 100, atol=1e-12)
+    for bright in (1, 2):
+        np.testing.assert_array_equal(frames.frame(bright), stack[bright] / 100)
+
+
+def test_one_background_per_frame_is_subtracted_as_given() -> None:
+    stack = np.full((3, 8, 8), 10.0)
+    each = corrected(stack, background=[1.0, 2.0, 0.0], dark_field=[False, True, True])
+    assert [each.frame(i)[0, 0] for i in range(3)] == [9, 8, 10]
+    same = corrected(stack, background=4.0, dark_field=[False, True, True])
+    assert [same.frame(i)[0, 0] for i in range(3)] == [10, 6, 6]
+
+
+def test_the_pedestal_is_what_lies_below_everything() -> None:
+    rng = np.random.default_rng(3)
+    image = rng.normal(20, 3, (128, 128))
+    image[30:100, 20:110] += 500 * rng.random((70, 90))
+    assert pedestal(image) == pytest.approx(20, abs=2.5)
+    image[5, 5], image[6, 90] = np.nan, -1e6
+    assert pedestal(image) == pytest.approx(20, abs=2.5), "neither NaN nor a dead pixel matters"
+    assert np.isnan(pedestal(np.full((4, 4), np.nan)))
 
 
 def test_below_the_floor_there_is_only_noise() -> None:
@@ -111,7 +148,7 @@ def test_the_floor_is_twice_the_noise_of_the_quietest_places() -> None:
     assert survey.offset == pytest.approx(100, abs=0.5), "the pedestal, not the deepest valley of the noise"
     assert survey_frames(ArrayFrames(counts << 4)).floor == pytest.approx(16 * 6, rel=0.15)
     assert survey_frames(ArrayFrames(counts // 64)).floor == 1, "a camera rounds to one count"
-    assert survey_frames(ArrayFrames(counts.astype(np.float32))).floor == 0, "counts alone have a noise of their own"
+    assert survey_frames(ArrayFrames(stack)).floor == 0, "counts alone have a noise of their own"
     assert survey_frames(ArrayFrames(counts[:2])).floor == 0, "there are no dark frames"
     assert survey_frames(ArrayFrames(counts[:, :8])).floor == 0, "frames too small to tell"
 
@@ -128,6 +165,8 @@ def test_precision_and_negative_values() -> None:
         ({"gain": 0.0}, "gain must be positive"),
         ({"offset": np.nan}, "offset finite"),
         ({"bit_shift": 16}, "bit_shift must be from 0 to 15"),
+        ({"power": 0.0}, "power must be positive"),
+        ({"power": 0.75, "amplitude": True}, "amplitude means power = 0.5, got power = 0.75 with it"),
         ({"floor": -1.0}, "floor must be 0 or a number of counts"),
         ({"dark": np.ones((3, 3))}, r"dark must be finite and of shape \(32, 32\), .* got shape \(3, 3\)"),
         ({"dark": np.full((32, 32), np.nan)}, "with NaN"),
@@ -192,7 +231,9 @@ def test_the_survey_is_what_numpy_says() -> None:
     np.testing.assert_array_equal(survey.median, np.median(flat, axis=1))
     assert survey.bit_shift == 0
     assert survey.saturation is None
-    assert not bad_frames(survey, NA, OPTICS.na)
+    assert not bad_frames(survey)
+    assert not unlike_others(survey, NA, OPTICS.na)
+    np.testing.assert_allclose(survey.pedestal, [pedestal(frame) for frame in COUNTS])
 
 
 def test_the_survey_finds_shifted_bits_and_full_wells() -> None:
@@ -218,6 +259,80 @@ def test_the_survey_finds_offset_and_bright_field() -> None:
         empty_bright_field(survey_frames(ArrayFrames(np.zeros((49, 4, 4), np.uint8))), sizes, OPTICS.na)
 
 
+def test_whole_numbers_stored_as_fractions_are_counts() -> None:
+    """Divided by 255 or by anything, they have the offset, the noise and the full wells of the counts they were."""
+    rng = np.random.default_rng(4)
+    stack = rng.normal(9, 2, (12, 64, 64))
+    stack[:3] += 260 * rng.random((3, 64, 64))
+    whole = np.clip(stack.round(), 0, 255).astype(np.uint8)
+    counts, fractions = survey_frames(ArrayFrames(whole)), survey_frames(ArrayFrames(whole / 255))
+    single = survey_frames(ArrayFrames((whole / 255).astype(np.float32)))
+    assert counts.saturation == 255
+    assert (counts.unit, fractions.power) == (1, 1)
+    for survey in (fractions, single):
+        assert survey.unit == pytest.approx(1 / 255)
+        assert survey.offset == pytest.approx(counts.offset / 255, rel=1e-3)
+        assert survey.floor == pytest.approx(counts.floor / 255, rel=1e-3)
+        assert survey.saturation == 1
+    noise = survey_frames(ArrayFrames(stack))
+    assert (noise.unit, noise.offset, noise.levels) == (0, 0, None)
+
+
+@pytest.mark.parametrize("power", [1, 0.75, 0.5, 1 / 2.2])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_power_of_whole_numbers_is_told_by_their_levels(power: float, kind: Any) -> None:
+    rng = np.random.default_rng(5)
+    whole = rng.poisson(rng.uniform(2, 60, (9, 1, 1)), (9, 48, 48)) + rng.poisson(900, (9, 48, 48)) * (
+        np.arange(9) < 3
+    ).reshape(9, 1, 1)
+    stored = (0.0371 * whole**power).astype(kind)
+    levels = survey_frames(ArrayFrames(stored)).levels
+    assert levels is not None
+    assert levels.power == power
+    assert levels.unit**power == pytest.approx(0.0371, rel=1e-4)
+    scaled = (stored * (1 + 0.1 * np.arange(9)).reshape(9, 1, 1)).astype(kind)
+    assert survey_frames(ArrayFrames(scaled)).levels == (power, 0), "each frame by its own factor"
+    for other in (whole + 0.3 * rng.random(whole.shape), whole**0.9, np.sqrt(stored + 0.01)):
+        assert survey_frames(ArrayFrames(other.astype(kind))).power == 1
+        assert survey_frames(ArrayFrames(other.astype(kind))).unit == 0
+
+
+def test_dark_frames_are_told_without_directions() -> None:
+    """By their own brightness, whatever one rogue LED does; the bright field never loses its background."""
+    rng = np.random.default_rng(6)
+    bright = MODEL.geometry.illumination_na < 0.9 * OPTICS.na
+    dark = MODEL.geometry.illumination_na > 1.1 * OPTICS.na
+    stack = COUNTS.astype(np.uint16)
+    stack[dark] += 40  # a veil
+    survey = survey_frames(ArrayFrames(stack))
+    assert survey.dark()[dark].all()
+    assert not survey.dark()[bright].any()
+    found = {suggestion.key: suggestion.value for suggestion in suggest(survey, offset=100.0)}
+    levels = np.array(found["background"])
+    assert (levels[bright] == 0).all()
+    assert np.median(levels[dark]) == pytest.approx(40, abs=8)
+    assert "floor" not in found, "it would take the faint dark field with the noise"
+    stack[24] = np.minimum(stack[24].astype(int) * 12, 65535) + rng.integers(0, 9, stack[24].shape)
+    assert not survey_frames(ArrayFrames(stack)).dark()[bright].any(), "nor if one LED outshines all"
+
+
+def test_stray_light_is_counted_in_the_shortest_exposure() -> None:
+    """What is suggested is what the corrections subtract: the veil is gone, whatever the exposures."""
+    rng = np.random.default_rng(8)
+    exposures = np.array([1.0, 1.0, 1.0, 4.0, 4.0, 8.0, 8.0])
+    light = rng.random((7, 64, 64)) ** 8 * np.array([900.0, 900, 900, 6, 6, 3, 3])[:, None, None]
+    light[:3] += 500
+    light[:, :, :4] *= np.arange(7)[:, None, None] < 3  # a strip that sends nothing into the dark field
+    veil = np.array([0.0, 0, 0, 12, 9, 5, 7])
+    stack = np.rint((light + veil[:, None, None]) * exposures[:, None, None] + 50)
+    survey = survey_frames(ArrayFrames(stack.astype(np.uint16)))
+    found = {suggestion.key: suggestion.value for suggestion in suggest(survey, exposures=exposures, offset=50.0)}
+    np.testing.assert_allclose(found["background"], veil, atol=0.3)
+    frames = corrected(stack, offset=50, exposures=exposures, background=found["background"])
+    for index in range(3, 7):
+        np.testing.assert_allclose(frames.frame(index), light[index], atol=0.8)
+
+
 @pytest.mark.parametrize("kind", ["u2", "f4"])
 def test_bad_frames_and_why(kind: str) -> None:
     stack = COUNTS.astype(kind)
@@ -240,7 +355,11 @@ def test_bad_frames_and_why(kind: str) -> None:
         stack -= 100
         wanted[4] = "all pixels are zero"
         wanted[3] = "all pixels are -100"
-    found = bad_frames(survey_frames(ArrayFrames(stack)), NA, OPTICS.na)
+    survey = survey_frames(ArrayFrames(stack))
+    certain, strange = bad_frames(survey), unlike_others(survey, NA, OPTICS.na)
+    assert set(strange) == {outside, inside}, "whoever trusts the described directions finds these strange, no more"
+    assert {suggestion.key: suggestion.value for suggestion in suggest(survey, NA, OPTICS.na)}["reject"] == [*certain]
+    found = certain | strange
     assert set(found) == set(wanted)
     for index, reason in wanted.items():
         assert found[index].startswith(reason)
@@ -251,7 +370,7 @@ def test_a_dark_field_frame_unlike_its_neighbours() -> None:
     stack = COUNTS - 100.0
     stack[outside[3]] *= 0.02
     stack[outside[9]] *= 12
-    found = bad_frames(survey_frames(ArrayFrames(stack)), NA, OPTICS.na)
+    found = unlike_others(survey_frames(ArrayFrames(stack)), NA, OPTICS.na)
     assert "a dead LED?" in found[int(outside[3])]
     assert "times brighter than others of its angle" in found[int(outside[9])] or "as bright" in found[int(outside[9])]
     assert len(found) == 2
@@ -260,4 +379,4 @@ def test_a_dark_field_frame_unlike_its_neighbours() -> None:
 def test_different_exposures_are_no_fault() -> None:
     exposures = np.where(MODEL.geometry.bright_field, 1.0, 8.0)
     stack = np.minimum((COUNTS - 100.0) * exposures[:, None, None], 1e9)
-    assert not bad_frames(survey_frames(ArrayFrames(stack)), NA, OPTICS.na, exposures)
+    assert not unlike_others(survey_frames(ArrayFrames(stack)), NA, OPTICS.na, exposures)

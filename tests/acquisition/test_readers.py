@@ -256,6 +256,83 @@ def test_uconn(tmp_path: Path) -> None:
     assert na[4, 1] < -0.03
 
 
+def test_uconn_levels_and_aberration(tmp_path: Path) -> None:
+    """Whole numbers to the power 3/4, each frame by its own factor; a pupil in the file is mentioned, not dropped."""
+    rng = np.random.default_rng(1)
+    whole = rng.poisson(40, (24, 20, 9))
+    stack = (0.01 * (1 + 0.1 * np.arange(9)) * whole) ** 0.75
+    content = {"imlow_HDR": stack.astype(np.float32), "wlength": 5.32e-7, "aberration": np.full((24, 20), 1j)}
+    scipy.io.savemat(tmp_path / "a.mat", content)
+    description = describe(tmp_path / "a.mat")
+    assert (description.frames.power, description.frames.amplitude) == (0.75, False)
+    np.testing.assert_allclose(frames_of(description), (stack ** (4 / 3)).transpose(2, 0, 1), rtol=1e-5)
+    pupil, power = description.notes
+    assert "aberration holds 24 × 20 complex128 numbers" in pupil
+    assert "the pupil is recovered from the frames" in pupil
+    assert "whole numbers to the power 0.75: intensity is the power 1.333" in power
+    document = description.document(tmp_path, "leds.csv")
+    assert document["frames"]["power"] == 0.75
+    assert "amplitude" not in document["frames"]
+
+
+NUMBERS: dict[str, Any] = {
+    "lambda": 513e-9,
+    "NA": 0.2,
+    "magnification": 8.1485,
+    "camera_pixel_um": 6.5,
+    "led_height": 70.0,
+    "note": 3,
+}
+SEEN = SCOPE | {"height": 70e-3}
+
+
+def scalar_hdf5(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file["frames"] = COUNTS
+        file["optics/lambda"], file["optics/NA"] = NUMBERS["lambda"], [[NUMBERS["NA"]]]
+        file.attrs.update({key: NUMBERS[key] for key in ("magnification", "note")})
+        file["frames"].attrs.update({key: NUMBERS[key] for key in ("camera_pixel_um", "led_height")})
+
+
+SCALARS: dict[str, Callable[[Path], object]] = {
+    "a.h5": scalar_hdf5,
+    "a.npz": lambda path: np.savez(path, frames=COUNTS, **NUMBERS),
+    "b.npz": lambda path: np.savez_compressed(path, frames=COUNTS, **NUMBERS),
+    "a.mat": lambda path: scipy.io.savemat(path, {"frames": COUNTS.transpose(1, 2, 0)} | NUMBERS),
+}
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_scalars_beside_the_frames(tmp_path: Path, name: str) -> None:
+    SCALARS[name](tmp_path / name)
+    description = describe(tmp_path / name)
+    np.testing.assert_array_equal(frames_of(description), COUNTS)
+    assert description.microscope | description.lighting == pytest.approx(SEEN)
+    assert any("wavelength = 5.13e-07 is the file's 'lambda'" in note for note in description.notes)
+    assert [lack.key for lack in description.missing()] == ["illumination.kind", "illumination.path"]
+
+
+def test_scalars_without_a_likely_unit_or_a_plain_name(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", frames=COUNTS, wavelength=42.0, height=22, pixel_size=6.5, na="0.2", mag=[4.0, 2.0])
+    description = describe(tmp_path / "a.npz")
+    assert description.microscope | description.lighting == {}
+    assert description.notes == ("wavelength = 42 is in no unit that is likely for wavelength: it is left out",)
+
+
+def test_the_files_of_a_folder_that_are_frames(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", ".tif", COUNTS)
+    for number in range(3):
+        tifffile.imwrite(folder / f"preview_{number}.tif", np.zeros((5, 5), np.uint8))
+    tifffile.imwrite(folder / "led_dark.tif", np.full((22, 28), 9, np.uint16))
+    description = describe(folder, pattern="led_*.tif")
+    np.testing.assert_array_equal(frames_of(description), COUNTS)
+    assert description.dark == (folder / "led_dark.tif",)
+    two = describe(folder, files=["led_3.tif", "led_1.tif"])
+    np.testing.assert_array_equal(frames_of(two), COUNTS[[2, 0]])
+    with pytest.raises(InvalidInputError, match="choose images of a folder, this is none"):
+        describe(folder / "led_1.tif", pattern="*")
+
+
 def test_caltech_variants(tmp_path: Path) -> None:
     description = describe(caltech(tmp_path))
     assert description.microscope["wavelength"] == 0.5126e-6

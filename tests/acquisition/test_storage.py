@@ -205,8 +205,10 @@ def test_names_that_are_not_there(tmp_path: Path) -> None:
         path, options = WAYS[name](tmp_path)
         with pytest.raises(InvalidInputError, match=rf"{path.name}: there is no dataset 'nothing'; it holds .*[yI]"):
             open_frames(path, **options | {"dataset": "nothing"})
-    with pytest.raises(InvalidInputError, match=r"a\.npz: dataset must name the stack of frames, one of k, y"):
-        open_frames(tmp_path / "a.npz")
+    np.testing.assert_array_equal(open_frames(tmp_path / "a.npz").frame(1), STACK[1], err_msg="k is no stack")
+    np.savez(tmp_path / "b.npz", y=STACK, z=STACK[:3])
+    with pytest.raises(InvalidInputError, match=r"b\.npz: dataset must name the stack of frames, one of y, z"):
+        open_frames(tmp_path / "b.npz")
     with pytest.raises(InvalidInputError, match=r"a\.hdf5: dataset must name the stack of frames, one of y, z"):
         open_frames(tmp_path / "a.hdf5")
     with pytest.raises(InvalidInputError, match=r"no three-dimensional array of numbers"):

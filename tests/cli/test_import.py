@@ -17,6 +17,7 @@ import zarr
 from fouriscope.acquisition import CorrectedFrames, write_ptylab
 from fouriscope.acquisition.acquisition import Acquisition
 from fouriscope.cli.rewriting import STORAGE
+from fouriscope.optics import LEDArray
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_acquisition
 from tests.acquisition.test_readers import (
@@ -34,6 +35,7 @@ from tests.acquisition.test_readers import (
 )
 from tests.acquisition.test_storage import folder_of
 from tests.cli.test_cli import Command, Ended, fouriscope
+from tests.conftest import LEDS as CONFTEST_LEDS
 from tests.conftest import OPTICS
 from tests.run.problems import write_acquisition
 
@@ -184,6 +186,60 @@ def test_the_stack_of_a_file_with_several(fouriscope: Command, tmp_path: Path) -
     }
 
 
+def test_settings_say_which_files_are_frames(fouriscope: Command, tmp_path: Path) -> None:
+    folder, out = folder_of(tmp_path / "frames", ".tif", COUNTS), tmp_path / "a.toml"
+    tifffile.imwrite(folder / "overview.tif", np.zeros((5, 5), np.uint8))
+    ended = fouriscope("import", folder, "-o", out, "--set", "frames.pattern=led_*.tif")
+    assert ended.code == 1
+    assert "18 of 22 × 28, uint16" in ended.out
+    assert tomllib.loads(out.read_text(encoding="utf-8"))["frames"]["pattern"] == "led_*.tif"
+    tifffile.imwrite(folder / "led_dark.tif", np.full((22, 28), 9, np.uint16))
+    ended = fouriscope("import", folder, "-o", out, "--set", "frames.pattern=led_*.tif", "--force")
+    assert ended.code == 1, ended.err
+    frames = tomllib.loads(out.read_text(encoding="utf-8"))["frames"]
+    assert "pattern" not in frames, "the dark frame matches it, too: the others are named"
+    assert (len(frames["files"]), frames["dark"]) == (18, os.path.join("frames", "led_dark.tif"))
+
+
+def test_settings_overrule_where_the_leds_are(fouriscope: Command, tmp_path: Path) -> None:
+    """Whether a file gave directions or a metadata.json the height and the pitch."""
+    folder, out = sidecar(tmp_path, led_height_m=90e-3, led_pitch_m=4e-3), tmp_path / "a.toml"
+    turned = ["--set=illumination.rotation=0.3", "--set=illumination.offset=[1e-3, 0.0]"]
+    assert fouriscope("import", folder, "-o", out, *turned, "--set=illumination.height=70e-3").code == 0
+    light = build_acquisition(load_config(out), tmp_path).illumination
+    np.testing.assert_allclose(light.directions(), LEDS.moved(turn=0.3, shift=(1e-3, 0.0)).directions(), atol=1e-15)
+    order = ["--set=illumination.kind=spiral", "--set=illumination.size=5", "--set=illumination.count=18"]
+    assert fouriscope("import", folder, "-o", out, *order, "--force").code == 0
+    light = build_acquisition(load_config(out), tmp_path).illumination
+    expected = LEDArray.spiral(5, 4e-3, 90e-3, count=18)
+    np.testing.assert_allclose(light.directions(), expected.directions(), err_msg="height and pitch are still known")
+
+
+def test_settings_begin_another_prior_and_another_power(fouriscope: Command, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    data, out = sidecar(tmp_path / "data", stored="amplitudes"), tmp_path / "a.toml"
+    assert fouriscope("import", data, "-o", out, "--set=prior.name=bm3d", "--set=frames.power=1").code == 0
+    config = load_config(out)
+    assert config.prior == {"name": "bm3d"}
+    assert (config.frames.power, config.frames.amplitude) == (1, False)
+
+
+def test_a_power_is_found_and_all_else_after_it(fouriscope: Command, tmp_path: Path) -> None:
+    counts = COUNTS.astype(float) // 8 + 3
+    data, out = ptylab(tmp_path, ptychogram=0.02 * counts**0.75), tmp_path / "a.toml"
+    ended = fouriscope("import", data, "-o", out)
+    assert ended.code == 0, ended.err
+    assert "frames.power = 0.75  (its levels are those of whole numbers to the power 0.75)" in ended.out
+    config = load_config(out)
+    assert config.frames.power == 0.75
+    acquisition = build_acquisition(config, tmp_path)
+    bright = np.flatnonzero(np.hypot(*NA.T) < 0.18)
+    level = np.median([np.median(counts[i]) for i in bright])
+    assert config.frames.gain == pytest.approx(0.02 ** (4 / 3) * level, rel=0.1)
+    ratio = acquisition.frames.frame(3) / counts[3]
+    assert np.ptp(ratio) < 0.05 * ratio.mean(), "linear in the counts"
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # --to-zarr
 
@@ -311,6 +367,29 @@ def test_info_says_what_the_frames_suggest(fouriscope: Command, tmp_path: Path) 
     assert "the objective" in fouriscope("info", wrong).out or "no bright-field LED" in fouriscope("info", wrong).out
 
 
+def test_info_says_which_frames_are_veiled_and_which_are_strange(fouriscope: Command, tmp_path: Path) -> None:
+    configuration = write_acquisition(tmp_path, frames={"truth": None})
+    stack = np.load(tmp_path / "frames.npy")
+    sizes = np.hypot(*CONFTEST_LEDS.directions().T)
+    stack[sizes > 0.2] += 0.05
+    strange = int(np.flatnonzero(sizes < 0.1)[1])
+    stack[strange] *= 0.02
+    np.save(tmp_path / "frames.npy", stack)
+    shown = fouriscope("info", configuration, "--frames")
+    assert f"unlike others            frame {strange}: dark (" in shown.out
+    assert re.search(rf"^ +{strange} .*  unlike others: dark", shown.out, re.MULTILINE)
+    assert "rejected" not in shown.out
+    assert re.search(r"1[23] dark frames lie under stray light of up to 0\.0[345]\d* counts", shown.out), shown.out
+    assert build_acquisition(load_config(configuration), tmp_path).weights is None
+    cured = write_acquisition(tmp_path / "cured", frames={"truth": None, "background": "auto", "reject": "auto"})
+    np.save(tmp_path / "cured" / "frames.npy", stack)
+    assert "stray light" not in fouriscope("info", cured).out
+    acquisition = build_acquisition(load_config(cured), tmp_path / "cured")
+    assert acquisition.weights is None
+    dark = int(np.argmax(sizes))
+    np.testing.assert_allclose(acquisition.frames.frame(dark), stack[dark] - 0.05, atol=0.02)
+
+
 def test_info_with_every_frame_and_a_sheet(fouriscope: Command, tmp_path: Path) -> None:
     configuration = write_acquisition(tmp_path)
     sheet = tmp_path / "sheet.png"
@@ -364,9 +443,11 @@ def test_real_uconn(fouriscope: Command, tmp_path: Path) -> None:
     assert ended.code == 0
     assert "225 of 128 × 128, float32" in ended.out
     config = load_config(out)
-    assert config.frames.amplitude
+    assert config.frames.power == 0.75, "as its levels show, whatever its authors call it"
+    assert not config.frames.amplitude
+    assert "levels are those of whole numbers to the power 0.75" in ended.out
     assert config.frames.reject == ()
-    assert config.frames.gain == pytest.approx(1.76, abs=0.02)
+    assert config.frames.gain == pytest.approx(1.458, abs=0.02)
     acquisition = build_acquisition(config, tmp_path)
     # Without the sidecar, the reader's own spiral gives the directions that a reconstruction has settled.
     (tmp_path / "copy").mkdir()
@@ -380,13 +461,28 @@ def test_real_uconn(fouriscope: Command, tmp_path: Path) -> None:
 
 
 @needs_data
+def test_real_elfpie(fouriscope: Command, tmp_path: Path) -> None:
+    """Counts stored as fractions; a dark field under stray light, of which the bright field loses nothing."""
+    out = tmp_path / "a.toml"
+    assert fouriscope("import", DATA / "elfpie_usaf", "-o", out).code == 0
+    frames = load_config(out).frames
+    assert (frames.power, frames.floor, frames.reject) == (None, 0, ())
+    assert frames.offset == pytest.approx(2.6 / 254, rel=0.05)
+    assert isinstance(frames.background, tuple)
+    assert frames.background[:16] == (0.0,) * 16
+    assert max(frames.background) == pytest.approx(0.025, abs=0.005)
+
+
+@needs_data
 def test_real_thu(fouriscope: Command, tmp_path: Path) -> None:
     out, sheet = tmp_path / "a.toml", tmp_path / "sheet.png"
     ended = fouriscope("import", DATA / "thu_usaf_defocused", "-o", out, "--set", "frames.roi=[400, 400, 128, 128]")
     assert ended.code == 0
     assert "93 of 1024 × 1024, uint8, 2 … 255" in ended.out
     frames = load_config(out).frames
-    assert (frames.floor, frames.saturation, frames.reject) == (1, 255, ())
+    assert (frames.floor, frames.saturation, frames.reject) == (0, 255, ())
+    assert isinstance(frames.background, tuple)
+    assert max(frames.background) < 0.2, "a clean dark field"
     assert frames.offset == pytest.approx(2.07, abs=0.05)
     assert frames.gain == pytest.approx(110, rel=0.05)
     acquisition = build_acquisition(load_config(out), tmp_path)

@@ -29,6 +29,7 @@ from tests.run.problems import config, document, write_acquisition
 ILLUMINATIONS: dict[str, tuple[dict[str, Any], int]] = {
     "square": ({"kind": "square", "shape": [3, 5], "pitch": 4e-3, "height": 70e-3}, 15),
     "disc": ({"kind": "disc", "pitch": 4e-3, "height": 70e-3, "radius": 9.5}, 293),
+    "spiral": ({"kind": "spiral", "size": 4, "pitch": 4e-3, "height": 70e-3, "count": 12}, 12),
     "rings": ({"kind": "rings", "radii": [0.0, 4e-3, 9e-3], "counts": [1, 6, 12], "height": 70e-3}, 19),
     "positions": ({"kind": "positions", "positions": [[0.0, 0.0], [4e-3, 1e-3]], "height": 70e-3}, 2),
     "directions": ({"kind": "directions", "na": [[0.0, 0.0], [0.1, -0.05], [0.3, 0.0]]}, 3),
@@ -95,8 +96,8 @@ def test_defaults_are_those_of_the_paper() -> None:
         ({"illumination": {"zzz": 1.0}}, "known keys: height, kind, offset, pitch, rotation, shape"),
         ({"microscope": {"na": None}}, "microscope.na is missing"),
         ({"illumination": {"height": None}}, "illumination.height is missing"),
-        ({"illumination": {"kind": None}}, "illumination.kind is missing: one of square, disc, rings"),
-        ({"illumination": {"kind": "hexagon"}}, "illumination.kind must be one of square, disc, rings"),
+        ({"illumination": {"kind": None}}, "illumination.kind is missing: one of square, disc, spiral, rings"),
+        ({"illumination": {"kind": "hexagon"}}, "illumination.kind must be one of square, disc, spiral, rings"),
         ({"microscope": {"na": -0.2}}, "microscope.na: Input should be greater than 0, got -0.2"),
         ({"microscope": {"na": "big"}}, "microscope.na: Input should be a valid number"),
         ({"microscope": {"wavelength": float("nan")}}, "microscope.wavelength: Input should be"),
@@ -300,3 +301,18 @@ def test_an_array_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "mask.npy").write_text("no array", encoding="utf-8")
     with pytest.raises(InvalidInputError, match=r"mask.npy: cannot be read as an array"):
         build_acquisition(load_config(path), tmp_path)
+
+
+def test_the_configuration_of_a_run_with_another_prior(tmp_path: Path) -> None:
+    """It holds all parameters of its prior: whoever changes the name alone is told which lines to delete."""
+    path = write_acquisition(tmp_path, prior={"name": "tv"})
+    written = resolved(load_config(path), tmp_path)
+    path.write_text(tomli_w.dumps(written | {"prior": written["prior"] | {"name": "bm3d"}}), encoding="utf-8")
+    foreign = [key for key in as_prior("tv").spec() if key not in as_prior("bm3d").spec()]
+    assert foreign
+    with pytest.raises(InvalidInputError, match=r"\[prior\] has name = 'bm3d' and .* which 'tv' has") as caught:
+        load_config(path)
+    assert str(caught.value).endswith(f"with another name, delete {', '.join(foreign)}")
+    kept = {key: value for key, value in written["prior"].items() if key not in foreign}
+    path.write_text(tomli_w.dumps(written | {"prior": kept | {"name": "bm3d"}}), encoding="utf-8")
+    assert load_config(path).prior["name"] == "bm3d"

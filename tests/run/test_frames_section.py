@@ -10,6 +10,7 @@ import pytest
 import tifffile
 
 from fouriscope.errors import InvalidInputError, RunFolderError
+from fouriscope.optics import LEDArray
 from fouriscope.run import load_config, resume_run, start_run
 from fouriscope.run.assemble import build_acquisition
 from fouriscope.run.execute import resolved
@@ -92,6 +93,8 @@ def test_background_is_subtracted_in_dark_field_alone(tmp_path: Path) -> None:
         ({"bit_shift": 16}, "frames.bit_shift: Input should be less than or equal to 15"),
         ({"pattern": "*.tif", "files": ["a.tif"]}, "give pattern or files, one of the two"),
         ({"saturation": "full"}, "frames.saturation"),
+        ({"amplitude": True, "power": 0.75}, "amplitude = true means power = 0.5, there is power = 0.75 too"),
+        ({"power": 0.0}, "frames.power: Input should be greater than 0"),
     ],
 )
 def test_wrong_keys(tmp_path: Path, keys: dict[str, Any], message: str) -> None:
@@ -123,10 +126,40 @@ def test_leds_in_a_file(tmp_path: Path, kind: str) -> None:
     np.testing.assert_allclose(acquired(path).illumination.directions(), LEDS.directions(), atol=1e-15)
 
 
+@pytest.mark.parametrize("kind", ["file", "directions"])
+def test_directions_can_be_turned_and_moved(tmp_path: Path, kind: str) -> None:
+    """As the array that they are the directions of, once its height is known; a turn needs no height."""
+    (tmp_path / "leds.csv").write_text(LED_LINES["na"], encoding="utf-8")
+    named = {"path": "leds.csv"} if kind == "file" else {"na": LEDS.directions().tolist()}
+    lights = {"kind": kind, "shape": None, "pitch": None, "rotation": 0.2} | named
+    turned = acquired(write_acquisition(tmp_path, illumination=lights | {"height": None})).illumination
+    np.testing.assert_allclose(turned.directions(), LEDS.moved(turn=0.2).directions(), atol=1e-15)
+    moved = acquired(write_acquisition(tmp_path, illumination=lights | {"offset": [1e-3, -2e-3]})).illumination
+    expected = LEDS.moved(turn=0.2, shift=(1e-3, -2e-3)).directions()
+    np.testing.assert_allclose(moved.directions(), expected, atol=1e-15)
+
+
+def test_a_spiral(tmp_path: Path) -> None:
+    lights = {"kind": "spiral", "size": 7, "shape": None, "start": "up", "clockwise": False}
+    found = acquired(write_acquisition(tmp_path, illumination=lights)).illumination.directions()
+    expected = LEDArray.spiral(7, 4e-3, LEDS.height, start="up", clockwise=False).directions()
+    np.testing.assert_array_equal(found, expected)
+    assert len(np.unique(found.round(9), axis=0)) == 49
+    with pytest.raises(InvalidInputError, match="count from 1 to size² = 9, got a count of 49"):
+        acquired(write_acquisition(tmp_path, illumination=lights | {"size": 3, "count": 49}))
+    with pytest.raises(InvalidInputError, match=r"illumination.start: Input should be 'right', 'down', 'left' or 'up'"):
+        acquired(write_acquisition(tmp_path, illumination=lights | {"start": "north"}))
+
+
 @pytest.mark.parametrize(
     ("kind", "lights", "message"),
     [
-        ("na", {"pitch": None, "rotation": 0.1}, "leds.csv: directions in NA are what they are"),
+        ("na", {"pitch": 1e-3}, "leds.csv: directions in NA are what they are: pitch and slide_thickness belong"),
+        (
+            "na",
+            {"pitch": None, "height": None, "offset": [1e-3, 0.0]},
+            "height is missing: an offset in metres moves",
+        ),
         ("positions", {}, "leds.csv: illumination.pitch belongs to LEDs counted in rows"),
         ("positions", {"pitch": None, "height": None}, "leds.csv: illumination.height is missing"),
         ("grid", {"pitch": None}, "leds.csv: illumination.pitch is missing"),

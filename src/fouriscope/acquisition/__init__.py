@@ -11,7 +11,8 @@ from fouriscope.acquisition.readers import describe
 from fouriscope.acquisition.readers.ptylab import write_ptylab
 from fouriscope.acquisition.stacks import Hdf5Frames, NpyFrames, ZarrFrames
 from fouriscope.acquisition.streaming import StreamedFrames, stream_below
-from fouriscope.acquisition.survey import Survey, bad_frames, survey_frames
+from fouriscope.acquisition.survey import Survey, survey_frames
+from fouriscope.acquisition.suspects import bad_frames, unlike_others
 from fouriscope.acquisition.tiled_store import verify_tiled, write_tiled
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "simplest",
     "stream_below",
     "survey_frames",
+    "unlike_others",
     "verify_tiled",
     "write_ptylab",
     "write_tiled",

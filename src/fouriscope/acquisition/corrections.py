@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fouriscope.acquisition.frames import Frames
+from fouriscope.acquisition.pedestals import automatic_background
 from fouriscope.errors import InvalidInputError
-
-BORDER = 16  # the border of a frame, from which its background is read, is a sixteenth of each side wide
-BACKGROUND_PERCENTILE = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,11 +18,11 @@ class Corrections:
     """What is done to each frame, in this order; whatever is not given is not done.
 
     1. c = stored ≫ ``bit_shift``, for a camera that stores 12 bits in the upper bits of 16
-    2. c = c², if the numbers are ``amplitude``
+    2. c = c^(1/``power``), if the numbers are a power of the intensity; ``amplitude`` is a power of 1/2
     3. c = c − ``offset`` − ``dark``
     4. c = c / (``flat`` / ``flat_level``)
     5. c = c · min(``exposures``) / ``exposures[i]``: everything in counts of the shortest exposure
-    6. c = c − ``background``, in dark-field frames only
+    6. c = c − ``background``, in dark-field frames only, unless there is one number per frame
     7. c = √(c² − ``floor``²), and 0 below it, in dark-field frames only
     8. y = c / ``gain``
 
@@ -41,16 +39,17 @@ class Corrections:
     exposures
         One a frame, in any unit.
     background
-        A number, one a frame, or "auto": the 5th percentile of the frame's own border, a sixteenth of each side wide.
-        Stray light lifts the whole frame; what lies in the border at its darkest is mostly that. The dark-field light
-        of a sample that fills the border is subtracted with it, so prefer a measured number where there is one.
+        One number per frame, subtracted as given; one number, subtracted in dark field (``dark_field``); or "auto":
+        the frame's own pedestal, the 2 % quantile of its 3 × 3 means, if frame and pedestal are dark in units of
+        ``gain`` (:mod:`fouriscope.acquisition.pedestals`). Stray light lifts the whole frame, and what its darkest
+        places have is mostly that.
     floor
         Counts of a frame's own exposure, after ``bit_shift``, up to which light cannot be told from the camera's noise;
         twice its standard deviation is usual. The amplitude loss takes the root of every count, so noise around zero
         looks like light that is everywhere, and dark pixels far outnumber bright ones. What is well above the floor
         hardly changes.
     dark_field
-        One bool a frame: where ``background`` and ``floor`` apply. All frames unless given.
+        One bool per frame: where a single ``background`` and the ``floor`` apply. All frames unless given.
     gain
         Counts of the empty bright field.
 
@@ -65,6 +64,7 @@ class Corrections:
 
     bit_shift: int = 0
     amplitude: bool = False
+    power: float = 1.0
     offset: float = 0.0
     dark: ArrayLike | None = None
     flat: ArrayLike | None = None
@@ -74,6 +74,11 @@ class Corrections:
     floor: float = 0.0
     dark_field: ArrayLike | None = None
     gain: float = 1.0
+
+    @property
+    def exponent(self) -> float:
+        """p of stored = intensity^p."""
+        return 0.5 if self.amplitude else self.power
 
 
 class CorrectedFrames:
@@ -93,6 +98,10 @@ class CorrectedFrames:
             raise InvalidInputError(f"gain must be positive and offset finite, got gain {c.gain} and offset {c.offset}")
         if not (np.isfinite(c.floor) and c.floor >= 0):
             raise InvalidInputError(f"floor must be 0 or a number of counts, got {c.floor}")
+        if not (np.isfinite(c.power) and c.power > 0):
+            raise InvalidInputError(f"power must be positive, such as 0.5 for stored amplitudes, got {c.power}")
+        if c.amplitude and c.power != 1:
+            raise InvalidInputError(f"amplitude means power = 0.5, got power = {c.power:g} with it: give one of them")
         if not 0 <= c.bit_shift <= 15:
             raise InvalidInputError(f"bit_shift must be from 0 to 15 bits, got {c.bit_shift}")
         self._dark = _checked("dark", c.dark, tuple(shape))
@@ -109,13 +118,15 @@ class CorrectedFrames:
             raise InvalidInputError(f"exposures must be positive, the shortest is {self._exposures.min():g}")
         self._automatic = isinstance(c.background, str)
         if self._automatic and c.background != "auto":
-            raise InvalidInputError(f"background must be 'auto', a number, or one a frame, got {c.background!r}")
+            raise InvalidInputError(f"background must be 'auto', a number, or one per frame, got {c.background!r}")
+        dark_field = _checked("dark_field", c.dark_field, (count,))
+        self._dark_field = np.ones(count, bool) if dark_field is None else dark_field != 0
         self._background = None
         if c.background is not None and not self._automatic:
             levels = np.asarray(c.background, np.float64)
-            self._background = _checked("background", np.full(count, levels) if levels.ndim == 0 else levels, (count,))
-        dark_field = _checked("dark_field", c.dark_field, (count,))
-        self._dark_field = np.ones(count, bool) if dark_field is None else dark_field != 0
+            self._background = _checked(
+                "background", levels * self._dark_field if levels.ndim == 0 else levels, (count,)
+            )
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -129,8 +140,10 @@ class CorrectedFrames:
             stored = stored >> c.bit_shift
         double = stored.dtype.newbyteorder("=") == np.float64
         image: NDArray[Any] = stored.astype(np.float64 if double else np.float32)
-        if c.amplitude:
+        if c.exponent == 0.5:
             image *= image
+        elif c.exponent != 1:
+            image = np.copysign(np.abs(image) ** (1 / c.exponent), image)  # noise around zero stays around zero
         if c.offset:
             image -= c.offset
         if self._dark is not None:
@@ -140,9 +153,9 @@ class CorrectedFrames:
         shortened = 1.0 if self._exposures is None else float(self._exposures.min() / self._exposures[index])
         if shortened != 1:
             image *= shortened
-        if self._dark_field[index] and self._automatic:
-            image -= border_background(image)
-        elif self._dark_field[index] and self._background is not None:
+        if self._automatic:
+            image -= automatic_background(image, c.gain)
+        elif self._background is not None:
             image -= self._background[index]
         if c.floor and self._dark_field[index]:
             np.maximum(image, 0, out=image)
@@ -151,19 +164,6 @@ class CorrectedFrames:
             np.sqrt(np.maximum(image, 0, out=image), out=image)
         image /= c.gain
         return image
-
-
-def border_background(image: NDArray[Any]) -> float:
-    """The 5th percentile of the border of an image, a sixteenth of each side wide: the light that is everywhere.
-
-    >>> image = np.full((64, 64), 3.0)
-    >>> image[10:50, 10:50] = 100.0
-    >>> border_background(image)
-    3.0
-    """
-    rows, columns = (max(1, size // BORDER) for size in image.shape)
-    border = [image[:rows], image[-rows:], image[:, :columns], image[:, -columns:]]
-    return float(np.percentile(np.concatenate([part.ravel() for part in border]), BACKGROUND_PERCENTILE))
 
 
 def _checked(name: str, values: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.float64] | None:

@@ -36,6 +36,7 @@ class FramesSource:
     pattern: str | None = None
     files: tuple[str, ...] | None = None
     amplitude: bool = False
+    power: float | None = None
 
     def open(self) -> Frames:
         """The frames, lazily."""
@@ -47,6 +48,7 @@ class FramesSource:
             pattern=self.pattern,
             files=self.files,
             amplitude=self.amplitude,
+            power=1.0 if self.power is None else self.power,
         )
 
 
@@ -118,7 +120,7 @@ class Description:
         ]
         if self.leds is None:
             meaning = (
-                "the LEDs: square, disc, rings, or kind = 'file' with path = a CSV of na_y, na_x, one line a frame"
+                "the LEDs: square, disc, spiral, rings, or kind = 'file' with path = a CSV of na_y, na_x, one per frame"
             )
             return [
                 *lacking,
@@ -144,6 +146,8 @@ class Description:
             frames["files"] = list(source.files)
         if source.amplitude:
             frames["amplitude"] = True
+        if source.power is not None:
+            frames["power"] = source.power
         if self.exposures is not None and np.ptp(self.exposures) > 0:
             frames["exposures"] = self.exposures.tolist()
         if self.weights is not None and np.any(self.weights != 1):
@@ -161,6 +165,13 @@ class Description:
         }
         return sections | ({"pupil": dict(self.pupil)} if self.pupil else {})
 
+    def lighting_of(self, kind: str) -> dict[str, Any]:
+        """What is known of the place of the LEDs whatever their order, as far as an illumination of ``kind`` asks for
+        it: for somebody who overrules the order."""
+        keys = ["height"] if kind in ("file", "directions") else ["height", "slide_thickness", "slide_index"]
+        keys += ["pitch"] if kind in ("square", "disc", "spiral") else []
+        return {key: self.lighting[key] for key in keys if key in self.lighting}
+
     def leds_file(self) -> Literal["none", "there", "new"]:
         """Whether the LEDs stand in the TOML, in a CSV that exists, or in one that must be written."""
         if self.leds is None:
@@ -170,9 +181,14 @@ class Description:
         return "new" if len(self.leds) > INLINE_LEDS or self.leds.kind == "grid" else "none"
 
     def _lights(self, folder: Path, leds_name: str) -> dict[str, Any]:
+        if self.leds is None or self.leds.kind == "positions":
+            lighting = {key: value for key, value in self.lighting.items() if key != "pitch"}
+        else:
+            lighting = {
+                key: value for key, value in self.lighting.items() if self.leds.kind == "grid" or key == "height"
+            }
         if self.leds is None:
-            return dict(self.lighting)
-        lighting = {key: value for key, value in self.lighting.items() if self.leds.kind != "na" or key == "height"}
+            return lighting
         if self.leds_file() != "none":
             path = leds_name if self.leds_path is None else _seen_from(folder, self.leds_path)
             return {"kind": "file", "path": path} | lighting

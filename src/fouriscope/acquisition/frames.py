@@ -105,6 +105,7 @@ def open_frames(
     files: Sequence[str] | None = None,
     roi: Sequence[int] | None = None,
     amplitude: bool = False,
+    power: float = 1.0,
     bit_shift: int = 0,
     memory: int | str | None = None,
 ) -> Frames:
@@ -125,7 +126,9 @@ def open_frames(
     roi
         (row, column, height, width) of the part of each frame to read.
     amplitude
-        The numbers are amplitudes: frames are their squares.
+        The numbers are amplitudes: frames are their squares, as with ``power`` = 0.5.
+    power
+        p of stored = intensity^p: frames are stored^(1/p).
     bit_shift
         Bits by which a camera shifted its counts to the left: 4 for 12 bits in 16.
     memory
@@ -162,10 +165,10 @@ def open_frames(
         from fouriscope.acquisition.streaming import StreamedFrames
 
         frames = StreamedFrames(frames, memory)
-    if amplitude or bit_shift:
+    if amplitude or bit_shift or power != 1:
         from fouriscope.acquisition.corrections import CorrectedFrames, Corrections
 
-        return CorrectedFrames(frames, Corrections(amplitude=amplitude, bit_shift=bit_shift))
+        return CorrectedFrames(frames, Corrections(amplitude=amplitude, power=power, bit_shift=bit_shift))
     return frames
 
 

@@ -47,14 +47,24 @@ class LEDTable:
         offset: tuple[float, float] = (0.0, 0.0),
         slide: GlassSlide | None = None,
     ) -> Illumination:
-        """The light source: directions as they are, positions and lattices with the ``height`` of the array."""
+        """The light source: positions and lattices with the ``height`` of the array, directions as they are.
+
+        Directions can be turned by a ``rotation``, and moved by an ``offset`` if the height is known.
+        """
         if self.kind == "na":
-            if pitch is not None or rotation or offset != (0.0, 0.0) or slide is not None:
+            if pitch is not None or slide is not None:
                 raise InvalidInputError(
-                    "directions in NA are what they are: pitch, rotation, offset and slide_thickness belong to LEDs "
-                    "with positions"
+                    "directions in NA are what they are: pitch and slide_thickness belong to LEDs with positions"
                 )
-            return Directions(self.values, height=height)
+            if height is None and offset != (0.0, 0.0):
+                raise InvalidInputError(
+                    "illumination.height is missing: an offset in metres moves LEDs whose height is known, in metres"
+                )
+            if not rotation and offset == (0.0, 0.0):
+                return Directions(self.values, height=height)
+            placed = LEDArray.from_directions(self.values, 1.0 if height is None else height)
+            moved = placed.moved(turn=rotation, shift=offset)
+            return moved if height is not None else Directions(moved.directions())
         if height is None:
             raise InvalidInputError("illumination.height is missing: LEDs with positions need it, in metres")
         if (self.kind == "grid") != (pitch is not None):

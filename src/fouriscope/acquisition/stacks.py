@@ -115,7 +115,7 @@ def open_npz(path: Path, dataset: str | None, axes: str | None, roi: Sequence[in
     """One array of an ``.npz``: read frame by frame if it is stored (np.savez), else loaded (np.savez_compressed)."""
     with zipfile.ZipFile(path) as archive:
         members = {name.removesuffix(".npy"): archive.getinfo(name) for name in archive.namelist()}
-        name = dataset if dataset is not None else _only(path, list(members))
+        name = dataset if dataset is not None else _only(path, _stacks_of(archive))
         if name not in members:
             raise missing_dataset(path, name, list(members))
         info = members[name]
@@ -126,6 +126,18 @@ def open_npz(path: Path, dataset: str | None, axes: str | None, roi: Sequence[in
         file.seek(info.header_offset)
         *_, name_length, extra_length = struct.unpack("<4s5H3L2H", file.read(30))
     return NpyFrames(path, axes, roi, start=info.header_offset + 30 + name_length + extra_length)
+
+
+def _stacks_of(archive: zipfile.ZipFile) -> list[str]:
+    """The arrays of an ``.npz`` that can be stacks, by their headers; all if none can, for the error to name them."""
+    stacks = []
+    for name in archive.namelist():
+        with archive.open(name) as file:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            if len(read(file)[0]) >= 3:
+                stacks.append(name)
+    return [name.removesuffix(".npy") for name in stacks or archive.namelist()]
 
 
 class ZarrFrames(ArrayStack):

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition.survey import Survey, bad_frames, empty_bright_field
+from fouriscope.acquisition.survey import Survey, empty_bright_field, relative_exposures
+from fouriscope.acquisition.suspects import bad_frames
 
 FloatArray = NDArray[np.float64]
 
@@ -29,18 +30,19 @@ def suggest(
     exposures: FloatArray | None = None,
     offset: float | None = None,
 ) -> list[Suggestion]:
-    """Bit shift, offset, noise floor, saturation, gain and frames to reject, as far as the frames show them.
+    """Bit shift, power, offset, saturation, background, gain and frames to reject, as far as the frames show them.
 
-    Levels are in counts after the bit shift, as in [frames]. Without ``directions`` and ``na`` nobody knows which
-    frames are bright field, so gain and some reasons for rejection are not found. ``offset`` is that of a dark frame,
-    if there is one.
+    Levels are in counts after the bit shift, as in [frames]. Where the frames are a power of intensity, that is all
+    that is suggested beside frames to reject: survey them again after it. Without ``directions`` and ``na`` nobody
+    knows the gain; which frames are dark, and which are no measurements, the frames themselves tell. ``offset`` is that
+    of a dark frame, if there is one.
 
     >>> from fouriscope.acquisition.frames import ArrayFrames
     >>> from fouriscope.acquisition.survey import survey_frames
     >>> bright, dark = np.arange(500, 564).reshape(8, 8), np.arange(3, 67).reshape(8, 8)
     >>> stack = np.array([bright, dark, bright], np.uint16) << 4
     >>> [(found.key, found.value) for found in suggest(survey_frames(ArrayFrames(stack)))]
-    [('bit_shift', 4), ('offset', 3.0), ('reject', [2])]
+    [('bit_shift', 4), ('offset', 3.0), ('background', [0.0, 3.927, 0.0]), ('reject', [2])]
     """
     found = []
     unit = 1 << survey.bit_shift
@@ -48,37 +50,53 @@ def suggest(
         bits = 8 * survey.dtype.itemsize
         why = f"{bits - survey.bit_shift} bits stored in {bits}, shifted by {survey.bit_shift}"
         found.append(Suggestion("bit_shift", survey.bit_shift, why))
+    if survey.power != 1:
+        why = f"its levels are those of whole numbers to the power {survey.power:.4g}"
+        return [*found, Suggestion("power", survey.power, why), *_rejections(survey)]
     if survey.offset > 0:
         found.append(
             Suggestion("offset", survey.offset / unit, "mean counts in the darkest places of the darkest frames")
         )
-    if survey.floor > 0:
-        why = "twice the noise of the darkest frames, one count at least: dark-field light below it is noise"
-        found.append(Suggestion("floor", float(f"{survey.floor / unit:.2g}"), why))
     if survey.saturation is not None:
         full = survey.high == survey.saturation
         share = survey.at_top[full].sum() / (survey.pixels * full.sum())
         why = f"{share:.2%} of the pixels of {_frames(int(full.sum()))} are full"
         found.append(Suggestion("saturation", survey.saturation / unit, why))
+    known = None if offset is None else offset * unit
+    background = [float(f"{level:.4g}") for level in veil(survey, exposures, known) / unit]
+    # Sums of rounded means leave some 1e-7 of the brightest pixel, which is no light.
+    if max(background) > 1e-6 * survey.high.max() / unit:
+        why = "stray light: what a dark frame has everywhere, the 2 % quantile of its 3 × 3 means; 0 in bright frames"
+        found.append(Suggestion("background", background, why))
     if directions is not None and na is not None:
-        known = None if offset is None else offset * unit
         level = empty_bright_field(survey, np.hypot(directions[:, 0], directions[:, 1]), na, exposures, known) / unit
         found.append(
             Suggestion("gain", float(f"{level:.4g}"), "median of the bright field: intensities are in units of it")
         )
-    bad = bad_frames(survey, directions, na, exposures)
-    if bad:
-        reasons = "; ".join(f"frame {index}: {reason}" for index, reason in list(bad.items())[:5])
-        more = f"; and {len(bad) - 5} more" if len(bad) > 5 else ""
-        found.append(Suggestion("reject", list(bad), reasons + more))
-    return found
+    return [*found, *_rejections(survey)]
+
+
+def veil(survey: Survey, exposures: FloatArray | None = None, offset: float | None = None) -> FloatArray:
+    """Stray light of each frame: what a dark frame has everywhere, above the offset and in counts of the shortest
+    exposure; 0 of frames that are not dark."""
+    level = survey.pedestal - (survey.offset if offset is None else offset)
+    level = np.maximum(level / relative_exposures(exposures, len(survey)), 0)
+    return np.where(survey.dark(exposures, offset), level, 0.0)
+
+
+def _rejections(survey: Survey) -> list[Suggestion]:
+    bad = bad_frames(survey)
+    if not bad:
+        return []
+    reasons = "; ".join(f"frame {index}: {reason}" for index, reason in list(bad.items())[:5])
+    more = f"; and {len(bad) - 5} more" if len(bad) > 5 else ""
+    return [Suggestion("reject", list(bad), reasons + more)]
 
 
 def order_is_wrong(survey: Survey, directions: FloatArray, na: float, exposures: FloatArray | None = None) -> bool:
     """Whether dark-field frames are about as bright as bright-field ones: LEDs in another order, or a wrong NA."""
     sizes = np.hypot(directions[:, 0], directions[:, 1])
-    relative = np.ones(len(survey)) if exposures is None else exposures / exposures.min()
-    brightness = (survey.mean - survey.offset) / relative
+    brightness = (survey.mean - survey.offset) / relative_exposures(exposures, len(survey))
     bright, dark = brightness[sizes < 0.9 * na], brightness[sizes > 1.1 * na]
     return bool(len(bright) and len(dark) and np.median(bright) < 2 * np.median(dark))
 

@@ -11,21 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition.frames import Frames
+from fouriscope.acquisition.levels import LevelCollector, Levels
+from fouriscope.acquisition.pedestals import bright_level, is_dark, pedestal
 from fouriscope.acquisition.streaming import read_through
 from fouriscope.errors import InvalidInputError
 
 FloatArray = NDArray[np.float64]
 
-_RIM = 0.1  # of NA: an LED this near to the pupil's edge may be bright or dark
+RIM = 0.1  # of NA: an LED this near to the pupil's edge may be bright or dark
 _FULL_SCALES = tuple(2**bits - 1 for bits in range(8, 17))
-_NEIGHBOURS = 8
 _BLOCK = 16  # pixels along a side of the squares in which noise is measured
 _QUIET = 0.1  # of the squares, which show no more than noise; and of the frames, which are the darkest
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Statistics of the frames as they are stored (after an amplitude's square), one number a frame.
+    """Statistics of the frames as they are stored, after their power if they are no intensities; one number per frame.
 
     Attributes
     ----------
@@ -42,10 +43,14 @@ class Survey:
     noise, ground
         Of the squares of 16 × 16 pixels: the standard deviation within the quietest tenth, and the mean of the darkest
         tenth. NaN of smaller frames.
+    pedestal
+        The 2 % quantile of the means of 3 × 3 pixels (:func:`fouriscope.acquisition.pedestals.pedestal`).
     twin
         Index of an earlier frame with the very same pixels, or −1.
     used_bits
         Of whole numbers: all pixels of all frames, or-ed together.
+    levels
+        Of fractions: whether they are whole numbers in other units, or a power of such.
     """
 
     dtype: np.dtype[Any]
@@ -59,8 +64,10 @@ class Survey:
     near_top: NDArray[np.int64]
     noise: FloatArray
     ground: FloatArray
+    pedestal: FloatArray
     twin: NDArray[np.int64]
     used_bits: int
+    levels: Levels | None = None
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -73,6 +80,31 @@ class Survey:
         return (self.used_bits & -self.used_bits).bit_length() - 1
 
     @property
+    def power(self) -> float:
+        """p of stored = (unit · n)^p with whole numbers n, where the levels of fractions show it; 1 otherwise."""
+        return 1.0 if self.levels is None else self.levels.power
+
+    @property
+    def unit(self) -> float:
+        """One count, in the numbers that are stored: 1 shifted by the unused bits, or 1/255 of a frame divided by 255.
+
+        0 of fractions whose levels are no multiples of anything.
+        """
+        if self.levels is not None:
+            return self.levels.unit if self.levels.power == 1 else 0.0
+        return float(1 << self.bit_shift) if self.dtype.kind in "iu" else 0.0
+
+    def dark(self, exposures: FloatArray | None = None, offset: float | None = None) -> NDArray[np.bool_]:
+        """Which frames are dark field, by their own brightness; directions are not asked, for they may be wrong."""
+        above = self.offset if offset is None else offset
+        relative = relative_exposures(exposures, len(self))
+        mean, level = (self.mean - above) / relative, (self.pedestal - above) / relative
+        sound = (self.broken == 0) & (self.high > self.low)
+        if not sound.any():
+            return np.zeros(len(self), bool)
+        return np.asarray(sound & is_dark(mean, level, bright_level(mean[sound])))
+
+    @property
     def offset(self) -> float:
         """Counts in the dark, of whole numbers alone: what the darkest places of the darkest frames have on average.
 
@@ -81,11 +113,12 @@ class Survey:
         such frames nothing is known: 0.
         """
         darkest = self._darkest
-        if self.dtype.kind not in "iu" or not len(darkest):
+        if not self.unit or not len(darkest):
             return 0.0
         ground = self.ground[darkest]
-        level = np.floor(np.median(self.low[darkest])) if np.isnan(ground).any() else np.median(ground)
-        return float(f"{level:.4g}")
+        if np.isnan(ground).any():
+            return float(np.floor(np.median(self.low[darkest]) / self.unit) * self.unit)
+        return float(f"{np.median(ground):.4g}")
 
     @property
     def floor(self) -> float:
@@ -94,9 +127,9 @@ class Survey:
         Twice the noise of the darkest tenth of the frames, and one count at least, which is what a camera rounds to.
         """
         darkest = self._darkest
-        if self.dtype.kind not in "iu" or not np.isfinite(self.noise[darkest]).any():
+        if not self.unit or not np.isfinite(self.noise[darkest]).any():
             return 0.0
-        return max(float(1 << self.bit_shift), 2 * float(np.nanmedian(self.noise[darkest])))
+        return max(self.unit, 2 * float(np.nanmedian(self.noise[darkest])))
 
     @property
     def _darkest(self) -> NDArray[np.int64]:
@@ -115,7 +148,7 @@ class Survey:
         at = self.high == top
         if top <= 0:
             return None
-        full = self.dtype.kind in "iu" and (int(top) >> self.bit_shift) in _FULL_SCALES and self.at_top[at].sum() >= 2
+        full = self.unit > 0 and round(top / self.unit, 2) in _FULL_SCALES and self.at_top[at].sum() >= 2
         piled = self.at_top[at] > np.maximum(self.near_top[at], max(4, 1e-4 * self.pixels))
         return top if full or bool(piled.any() and self.low.min() < top) else None
 
@@ -129,9 +162,9 @@ def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Surv
     (4, [88.0, 280.0])
     """
     count, rows, columns = frames.shape
-    low, high, mean, median, noise, ground = np.zeros((6, count))
+    low, high, mean, median, noise, ground, lift = np.zeros((7, count))
     broken, at_top, near_top, twin = np.zeros((4, count), np.int64)
-    seen, used, kind = dict[bytes, int](), 0, dtype
+    seen, used, kind, levels = dict[bytes, int](), 0, dtype, LevelCollector()
     for i, frame in enumerate(read_through(frames)):
         image = np.ascontiguousarray(frame)
         kind = kind or image.dtype
@@ -140,10 +173,12 @@ def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Surv
         if image.dtype.kind in "iu":
             used |= int(np.bitwise_or.reduce(image, axis=None))
         else:
+            levels.add(image)
             finite = np.isfinite(image)
             broken[i] = image.size - np.count_nonzero(finite)
             image = image[finite]
         noise[i], ground[i] = _squares(frame)
+        lift[i] = pedestal(frame)
         if not image.size:
             continue
         top = image.max()
@@ -152,7 +187,21 @@ def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Surv
         near_top[i] = np.count_nonzero(image >= high[i] - 0.02 * (high[i] - low[i])) - at_top[i]
     assert kind is not None
     return Survey(
-        np.dtype(kind), rows * columns, low, high, mean, median, broken, at_top, near_top, noise, ground, twin, used
+        np.dtype(kind),
+        rows * columns,
+        low,
+        high,
+        mean,
+        median,
+        broken,
+        at_top,
+        near_top,
+        noise,
+        ground,
+        lift,
+        twin,
+        used,
+        levels.found(),
     )
 
 
@@ -177,8 +226,10 @@ def empty_bright_field(
     survey: Survey, sizes: FloatArray, na: float, exposures: FloatArray | None = None, offset: float | None = None
 ) -> float:
     """Counts of the empty bright field: the median over bright-field frames of their median, above the offset."""
-    brightness = (survey.median - (survey.offset if offset is None else offset)) / _relative(exposures, len(survey))
-    bright = (sizes <= (1 - _RIM) * na) & (survey.broken < survey.pixels)
+    brightness = (survey.median - (survey.offset if offset is None else offset)) / relative_exposures(
+        exposures, len(survey)
+    )
+    bright = (sizes <= (1 - RIM) * na) & (survey.broken < survey.pixels)
     if not bright.any():
         bright = sizes <= sizes.min()
     level = float(np.median(brightness[bright]))
@@ -190,56 +241,5 @@ def empty_bright_field(
     return level
 
 
-def bad_frames(
-    survey: Survey, directions: FloatArray | None = None, na: float | None = None, exposures: FloatArray | None = None
-) -> dict[int, str]:
-    r"""Frames that should not count, with the reason.
-
-    Always: frames with NaN, all zero, constant, or equal to an earlier one. With the ``directions`` of the LEDs and the
-    objective's ``na`` also those of a brightness that their place rules out: a bright-field frame below a tenth of
-    the others' median, a dark-field frame above half of it, or a dark-field frame ten times brighter or darker than the
-    median of the eight with the most similar \|na\|: dark field falls steeply with the angle, and with little else.
-    LEDs within 10 % of the pupil's edge may be either and are left alone.
-    """
-    found: dict[int, str] = {}
-    for index in range(len(survey)):
-        if survey.broken[index]:
-            found[index] = f"{survey.broken[index]} pixels are NaN or infinite"
-        elif survey.high[index] == survey.low[index]:
-            value = survey.high[index]
-            found[index] = "all pixels are zero" if value == 0 else f"all pixels are {value:g}"
-        elif survey.twin[index] >= 0:
-            found[index] = f"the same pixels as frame {survey.twin[index]}"
-    if directions is None or na is None:
-        return found
-    sizes = np.hypot(directions[:, 0], directions[:, 1])
-    brightness = (survey.mean - survey.offset) / _relative(exposures, len(survey))
-    sound = np.array([index not in found for index in range(len(survey))])
-    inside = sound & (sizes <= (1 - _RIM) * na)
-    outside = np.flatnonzero(sound & (sizes >= (1 + _RIM) * na))
-    reference = float(np.median(brightness[inside])) if inside.any() else None
-    if reference is not None:
-        for index in map(int, np.flatnonzero(inside & (brightness < 0.1 * reference))):
-            found[index] = (
-                f"dark ({brightness[index] / reference:.1%} of the bright field), its LED is inside the pupil"
-            )
-        for index in map(int, outside[brightness[outside] > 0.5 * reference]):
-            found[index] = "as bright as the bright field, its LED is outside the pupil"
-    for index in map(int, outside):
-        others = outside[outside != index]
-        if index in found or len(others) < _NEIGHBOURS:
-            continue
-        distance = np.abs(sizes[others] - sizes[index])
-        near = brightness[others[np.argsort(distance, kind="stable")[:_NEIGHBOURS]]]
-        middle = float(np.median(near))
-        spread = 1.4826 * float(np.median(np.abs(near - middle)))
-        if middle > 0 and abs(brightness[index] - middle) > 3 * spread:
-            if brightness[index] > 10 * middle:
-                found[index] = f"{brightness[index] / middle:.0f} times brighter than others of its angle"
-            elif brightness[index] < 0.1 * middle:
-                found[index] = f"dark ({brightness[index] / middle:.1%} of others of its angle): a dead LED?"
-    return dict(sorted(found.items()))
-
-
-def _relative(exposures: FloatArray | None, count: int) -> FloatArray:
+def relative_exposures(exposures: FloatArray | None, count: int) -> FloatArray:
     return np.ones(count) if exposures is None else exposures / exposures.min()

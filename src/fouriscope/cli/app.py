@@ -92,12 +92,21 @@ def simulate(
     ] = False,
     rate: Annotated[float, typer.Option(help="With --live: frames a second.")] = 5.0,
     order: Annotated[str, typer.Option(help="With --live: `na`, from the axis outwards, or `random`.")] = "na",
+    hostile: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="SEED", help="Instead: the microscope with faults that SEED draws; no other option counts."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same frames.")] = 0,
     quiet: Quiet = False,
 ) -> None:
     """Simulate an acquisition with the paper's microscope, ready for `fouriscope reconstruct` (or `field`)."""
-    from fouriscope.cli.simulate import run_simulation
+    from fouriscope.cli.simulate import run_hostile, run_simulation
 
+    if hostile is not None:
+        run_hostile(out, hostile, _console(quiet))
+        return
     run_simulation(
         out,
         image=image,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-import tomllib
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tomli_w
 from rich.console import Console
 from rich.markup import escape
 
@@ -20,15 +18,14 @@ from fouriscope.acquisition.description import Description, Missing
 from fouriscope.acquisition.readers import describe
 from fouriscope.acquisition.suggestions import Suggestion, suggest
 from fouriscope.acquisition.survey import Survey
-from fouriscope.cli.rewriting import rewrite_frames
+from fouriscope.cli.rewriting import STORAGE, rewrite_frames
+from fouriscope.cli.settings import Document, assignment, set_keys, toml_value
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.assemble import build_illumination, build_optics
 from fouriscope.run.config import parse_config
 from fouriscope.run.files import write_text
 from fouriscope.run.measured import corrections_of, load_image, open_stored
 from fouriscope.run.sections import RunConfig
-
-Document = dict[str, dict[str, Any]]
 
 # How measured frames are best reconstructed if nobody says otherwise, with the reason that is written beside it.
 RECONSTRUCTION: dict[str, tuple[str, dict[str, Any]]] = {
@@ -45,6 +42,8 @@ RECONSTRUCTION: dict[str, tuple[str, dict[str, Any]]] = {
 # A whole reconstruction of larger frames takes its time: a part shows whether all is well.
 LARGE_FRAME = 512
 FIRST_REGION = 256
+
+HEARD = tuple(f"frames.{key}" for key in STORAGE)
 
 
 def run_import(
@@ -71,14 +70,24 @@ def run_import(
         raise InvalidInputError(f"{out}: there is no folder {out.parent}; make it first")
     chosen: Document = {"frames": {}}
     set_keys(chosen, sets)
-    description = describe(path, dataset=chosen["frames"].get("dataset"), axes=chosen["frames"].get("axes"))
+    description = describe(path, **{key: chosen["frames"].get(key) for key in STORAGE})
     document = description.document(out.parent, leds_path.name)
-    set_keys(document, sets)
+    # How the frames are stored, the description has heard, and said in its own words.
+    set_keys(document, [text for text in sets if text.partition("=")[0].strip() not in HEARD])
+    if "kind" in chosen.get("illumination", {}):
+        kind = str(chosen["illumination"]["kind"])
+        document["illumination"] = {"kind": kind} | description.lighting_of(kind) | document["illumination"]
     new_leds = description.leds_file() == "new" and document["illumination"].get("path") == leds_path.name
     missing = [lack for lack in description.missing() if not _is_set(document, lack.key)]
-    frames = description.frames.open()
-    survey = survey_frames(frames, dtype=getattr(getattr(frames, "frames", frames), "dtype", None))
     config = _checked(document, missing, where=str(path))
+    frames, survey = _surveyed(description, document)
+    powers = [suggestion for suggestion in suggest(survey) if suggestion.key == "power"]
+    if {"power", "amplitude"} & set(document["frames"]):
+        powers = []
+    if powers:
+        document["frames"]["power"] = powers[0].value
+        config = _checked(document, missing, where=str(path))
+        frames, survey = _surveyed(description, document)
     with ExitStack() as undo:  # nothing is left behind by an import that failed
         if new_leds and description.leds is not None:
             undo.callback(leds_path.unlink, missing_ok=True)
@@ -86,7 +95,7 @@ def run_import(
         found = _suggestions(config, frames, survey, out.parent, description.dark)
         # What was set by hand stands, and a dark frame contains the offset.
         taken = {*document["frames"], *(["offset"] if description.dark else [])}
-        found = [suggestion for suggestion in found if suggestion.key not in taken]
+        found = [*powers, *(suggestion for suggestion in found if suggestion.key not in taken)]
         document["frames"] |= {suggestion.key: suggestion.value for suggestion in found}
         if to_zarr:
             if not store.exists():
@@ -108,6 +117,14 @@ def run_import(
     return 0
 
 
+def _surveyed(description: Description, document: Document) -> tuple[Frames, Survey]:
+    """The frames in counts, after what is known of their power, and a look at each."""
+    keys = document["frames"]
+    source = replace(description.frames, amplitude=bool(keys.get("amplitude")), power=keys.get("power"))
+    frames = source.open()
+    return frames, survey_frames(frames, dtype=getattr(getattr(frames, "frames", frames), "dtype", None))
+
+
 def _suggestions(
     config: RunConfig | None, frames: Frames, survey: Survey, folder: Path, dark: Sequence[Path]
 ) -> list[Suggestion]:
@@ -120,31 +137,6 @@ def _suggestions(
     exposures = None if config.frames.exposures is None else np.array(config.frames.exposures)
     offset = float(np.mean([load_image(path).mean() for path in dark])) if dark else None
     return suggest(survey, light.directions(), optics.na, exposures, offset)
-
-
-def set_keys(document: Document, sets: Sequence[str]) -> None:
-    """Apply ``section.key=value`` settings, values as in TOML or words; a new illumination.kind begins a new section.
-
-    >>> document = {"microscope": {"na": 0.2}}
-    >>> set_keys(document, ["microscope.na=0.1", "illumination.kind=file", "illumination.path=leds.csv"])
-    >>> document
-    {'microscope': {'na': 0.1}, 'illumination': {'kind': 'file', 'path': 'leds.csv'}}
-    """
-    parsed: list[tuple[str, str, Any]] = []
-    for text in sets:
-        name, equals, value = text.partition("=")
-        match = re.fullmatch(r"\s*([a-z_]+)\.([a-z_]+)\s*", name)
-        if match is None or not equals:
-            raise InvalidInputError(f"--set expects section.key=value, such as --set microscope.na=0.1, got {text!r}")
-        try:
-            (content,) = tomllib.loads(f"value = {value}").values()
-        except ValueError:  # not TOML, or more than one value: a word that nobody wants to quote twice for the shell
-            content = value.strip()
-        parsed.append((match[1], match[2], content))
-    if any((section, key) == ("illumination", "kind") for section, key, _ in parsed):
-        document["illumination"] = {}
-    for section, key, content in parsed:
-        document.setdefault(section, {})[key] = content
 
 
 def _is_set(document: Document, dotted: str) -> bool:
@@ -174,10 +166,10 @@ def toml_text(document: Document, missing: Sequence[Missing], found: Sequence[Su
         for key, value in document.get(section, {}).items():
             if f"{section}.{key}" in reasons:
                 lines.append(f"# {key}: {reasons[f'{section}.{key}']}")
-            lines.append(_assignment(key, value))
+            lines.append(assignment(key, value))
         for lack in missing:
             if lack.key.startswith(f"{section}."):
-                example = _assignment(lack.key.partition(".")[2], _toml_value(lack.example))
+                example = assignment(lack.key.partition(".")[2], toml_value(lack.example))
                 lines.append(f"# ? {example}{lack.meaning and f'  # {lack.meaning}'}")
         lines.append("")
     return "\n".join(lines)
@@ -193,24 +185,8 @@ def reconstruction_text(document: Document, frame_shape: tuple[int, int]) -> str
     for section, (reason, keys) in RECONSTRUCTION.items():
         chosen = keys | document.get(section, {})  # what was set by hand stands
         lines += [*([f"# {reason}"] if reason else []), f"[{section}]"]
-        lines += [*(_assignment(key, value) for key, value in chosen.items()), ""]
+        lines += [*(assignment(key, value) for key, value in chosen.items()), ""]
     return "\n".join(lines)
-
-
-def _assignment(key: str, value: Any) -> str:
-    if isinstance(value, list) and len(value) <= 12 and all(np.ndim(item) == 0 for item in value):
-        return f"{key} = [{', '.join(tomli_w.dumps({'x': item}).strip().removeprefix('x = ') for item in value)}]"
-    if isinstance(value, dict):
-        inside = ", ".join(tomli_w.dumps({name: item}).strip() for name, item in value.items())
-        return f"{key} = {{ {inside} }}"
-    return tomli_w.dumps({key: value}).strip()
-
-
-def _toml_value(text: str) -> Any:
-    try:
-        return float(text) if "." in text or "e-" in text else int(text)
-    except ValueError:
-        return text
 
 
 def show(
@@ -235,10 +211,17 @@ def show(
         *(("pupil", f"{key} = {value}") for key, value in document.get("pupil", {}).items()),
         *(("note", note) for note in description.notes),
         *(("assumed", text) for text in description.assumed),
-        *(("suggested", f"frames.{s.key} = {s.value}  ({s.why})") for s in found),
+        *(("suggested", f"frames.{s.key} = {_shortened(s.value)}  ({s.why})") for s in found),
     ]
     for name, value in lines:
         console.print(f"{name:<25}{escape(str(value))}")
+
+
+def _shortened(value: Any) -> str:
+    """A list of many numbers as the range they have; what is short as it is."""
+    if isinstance(value, list) and len(value) > 12:
+        return f"{len(value)} numbers, {min(value):.4g} … {max(value):.4g}"
+    return str(value)
 
 
 _KINDS = {"na": "directions", "positions": "positions", "grid": "rows and columns of a lattice"}

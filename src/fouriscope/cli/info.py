@@ -8,16 +8,19 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from fouriscope.acquisition import CorrectedFrames, Corrections, Frames, survey_frames
+from fouriscope.acquisition import CorrectedFrames, bad_frames, survey_frames, unlike_others
 from fouriscope.acquisition.suggestions import order_is_wrong, suggest
-from fouriscope.acquisition.survey import Survey, bad_frames
+from fouriscope.acquisition.survey import Survey
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_geometry
-from fouriscope.run.measured import corrections_of, open_stored, rejected_frames
+from fouriscope.run.measured import corrections_of, counted, open_stored, rejected_frames
 from fouriscope.run.memory import memory_available, memory_needed
 from fouriscope.run.sections import FramesSection
+
+SHOWN = 8  # frames of which the reason is printed without being asked for
+VEIL = 0.2  # of a dark frame's mean: stray light that is worth a warning
 
 
 def show_info(config_path: Path, *, every_frame: bool = False, sheet: Path | None = None, console: Console) -> None:
@@ -36,16 +39,14 @@ def show_info(config_path: Path, *, every_frame: bool = False, sheet: Path | Non
     stored = open_stored(config.frames, config_path.parent)
     corrections = corrections_of(config.frames, stored, config_path.parent, geometry.optics, geometry.na)
     CorrectedFrames(stored, corrections)  # raises where dark, flat, exposures or background do not fit the frames
-    counts: Frames = stored
-    if config.frames.bit_shift or config.frames.amplitude:
-        corrections = Corrections(bit_shift=config.frames.bit_shift, amplitude=config.frames.amplitude)
-        counts = CorrectedFrames(stored, corrections)
+    counts = counted(config.frames, stored)
     survey = survey_frames(counts, dtype=getattr(stored, "dtype", None))
     exposures = None if config.frames.exposures is None else np.array(config.frames.exposures)
-    rejected = _rejected(config.frames, survey, geometry, exposures)
-    _show_frames(survey, geometry, rejected, console)
+    rejected = _rejected(config.frames, survey)
+    strange = unlike_others(survey, geometry.na, geometry.optics.na, exposures)
+    _show_frames(survey, geometry, rejected, strange, console)
     if every_frame:
-        _show_each(survey, geometry, rejected, console)
+        _show_each(survey, geometry, rejected, strange, console)
     worries = [*report.warnings, *concerns(config.frames, survey, geometry, exposures, rejected)]
     for worry in worries[len(report.warnings) :]:
         console.print(f"warning: {escape(worry)}")
@@ -84,6 +85,16 @@ def concerns(
             found.append(f"saturated pixels count: {suggestion.why}; mask them: frames.saturation = {value:g}.")
         elif key == "offset" and section.offset == 0 and section.dark is None:
             found.append(f"there are {value:g} counts in the dark; subtract them: frames.offset = {value:g}.")
+        elif key == "power":
+            found.append(f"{suggestion.why}: frames.power = {value:.6g}, after which intensity is linear.")
+        elif key == "background" and section.background is None and section.dark is None:
+            levels = np.array(value)
+            veiled = levels > VEIL * (survey.mean - (section.offset or survey.offset))
+            if 2 * veiled.sum() > (levels > 0).sum():
+                found.append(
+                    f"{veiled.sum()} dark frames lie under stray light of up to {levels.max():.4g} counts; subtract "
+                    'it: frames.background = "auto", or one number per frame, as `fouriscope import` writes them.'
+                )
         elif key == "bit_shift":
             found.append(f"{suggestion.why}: frames.bit_shift = {value}.")
         elif key == "gain" and not 0.5 <= value / section.gain <= 2:
@@ -94,19 +105,16 @@ def concerns(
     return found
 
 
-def _rejected(
-    section: FramesSection,
-    survey: Survey,
-    geometry: Geometry,
-    exposures: np.ndarray[tuple[int], np.dtype[np.float64]] | None,
-) -> dict[int, str]:
+def _rejected(section: FramesSection, survey: Survey) -> dict[int, str]:
     """What [frames] leaves out; frames that are named there get the reason that they themselves give, if any."""
-    reasons = bad_frames(survey, geometry.na, geometry.optics.na, exposures)
-    named = rejected_frames(section, survey, geometry.na, geometry.optics, exposures, len(survey))
-    return {index: reasons.get(index, reason) for index, reason in named.items()}
+    reasons = bad_frames(survey)
+    left_out = rejected_frames(section, survey, len(survey))
+    return {index: reasons.get(index, reason) for index, reason in left_out.items()}
 
 
-def _show_frames(survey: Survey, geometry: Geometry, rejected: dict[int, str], console: Console) -> None:
+def _show_frames(
+    survey: Survey, geometry: Geometry, rejected: dict[int, str], strange: dict[int, str], console: Console
+) -> None:
     console.print(
         f"frames                   {len(survey)}, {survey.dtype}, {survey.low.min():.4g} … {survey.high.max():.4g}"
     )
@@ -116,17 +124,25 @@ def _show_frames(survey: Survey, geometry: Geometry, rejected: dict[int, str], c
             console.print(f"{name:<25}{group.sum()} frames, mean {middle:.4g} ({low:.4g} … {high:.4g})")
     for index, reason in rejected.items():
         console.print(f"rejected                 frame {index}: {escape(reason)}")
+    for index, reason in list(strange.items())[:SHOWN]:
+        console.print(f"unlike others            frame {index}: {escape(reason)}")
+    if len(strange) > SHOWN:
+        console.print(f"unlike others            and {len(strange) - SHOWN} more: --frames lists them")
 
 
-def _show_each(survey: Survey, geometry: Geometry, rejected: dict[int, str], console: Console) -> None:
-    """One line a frame, in the order of the LEDs."""
+def _show_each(
+    survey: Survey, geometry: Geometry, rejected: dict[int, str], strange: dict[int, str], console: Console
+) -> None:
+    """One line per frame, in the order of the LEDs."""
+    remarks = {index: f"  unlike others: {reason}" for index, reason in strange.items()}
+    remarks |= {index: f"  rejected: {reason}" for index, reason in rejected.items()}
     console.print("frame     na_y     na_x    |na|  field       min   median     mean      max  at max")
     for i, (y, x) in enumerate(geometry.na):
         field = "bright" if geometry.bright_field[i] else "dark"
         console.print(
             f"{i:5d} {y:8.4f} {x:8.4f} {geometry.illumination_na[i]:7.4f}  {field:<6} {survey.low[i]:8.4g} "
             f"{survey.median[i]:8.4g} {survey.mean[i]:8.4g} {survey.high[i]:8.4g} {survey.at_top[i]:7d}"
-            + escape(f"  rejected: {rejected[i]}" if i in rejected else "")
+            + escape(remarks.get(i, ""))
         )
 
 

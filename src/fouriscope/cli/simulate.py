@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from fouriscope.acquisition import Acquisition, CalibratedFrames
+from fouriscope.cli.importing import RECONSTRUCTION
 from fouriscope.cli.playing import play
 from fouriscope.errors import InsufficientMemoryError, InvalidInputError
 from fouriscope.field.simulated import GROUP_BYTES, FieldSimulation, field_curvature, simulate_field
@@ -22,7 +25,7 @@ from fouriscope.paper import PAPER_LEDS, PAPER_MICROSCOPE, paper_leds, paper_mod
 from fouriscope.run import ReconstructionConfig
 from fouriscope.run.files import atomic_write, write_text
 from fouriscope.run.memory import memory_available, memory_needed
-from fouriscope.simulation import Camera, simulate
+from fouriscope.simulation import Camera, HostileMicroscope, Truth, simulate
 
 
 def run_simulation(
@@ -52,8 +55,7 @@ def run_simulation(
         raise InvalidInputError("--field-curvature changes over the field: give --field, too")
     if live and field:
         raise InvalidInputError("--live plays the frames of one patch: leave out --field")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InvalidInputError(f"{out} exists and is not empty; choose another folder")
+    _check_new(out)
     _check_memory(frame, radius, field)
     camera = None if photons is None else Camera(photons, offset=100)
     snr_db = snr if photons is None else None
@@ -87,6 +89,55 @@ def run_simulation(
         f"{escape(str(out))}: {count} frames of {frame} × {frame}, object {truth.shape[0]} × {truth.shape[1]}\n"
         f"next: fouriscope {'field' if field else 'reconstruct'} {escape(str(out / 'config.toml'))}"
     )
+
+
+def run_hostile(out: Path, seed: int, console: Console) -> None:
+    """Write the frames of the hostile microscope that ``seed`` draws, as its user would describe them, and the truth.
+
+    truth.tif holds amplitude and phase in the frames' window, truth.json the faults, the true directions, the gains
+    and the exposures.
+    """
+    _check_new(out)
+    microscope = HostileMicroscope.draw(seed)
+    data, truth = microscope.acquire(seed)
+    out.mkdir(parents=True, exist_ok=True)
+    field = truth.object
+    _write_tiff(out / "truth.tif", np.stack([np.abs(field), np.angle(field)]).astype(np.float32))
+    write_text(out / "truth.json", json.dumps(_told(microscope, truth), indent=1))
+    frames = data.frames
+    assert isinstance(frames, CalibratedFrames)
+    _write_tiff(out / "frames.tif", np.stack([frames.frames.frame(index) for index in range(len(data))]))
+    document = {
+        "frames": {"path": "frames.tif", "offset": frames.offset, "gain": frames.gain},
+        "microscope": {key: getattr(microscope, key) for key in PAPER_MICROSCOPE},
+        "illumination": {
+            "kind": "square",
+            "shape": [microscope.leds, microscope.leds],
+            "pitch": microscope.pitch,
+            "height": microscope.height,
+        },
+        **{section: keys for section, (_, keys) in RECONSTRUCTION.items()},
+    }
+    write_text(out / "config.toml", tomli_w.dumps(document))
+    rows, columns = data.frame_shape
+    console.print(
+        f"{escape(str(out))}: {len(data)} frames of {rows} × {columns}, a sample called {microscope.sample}; the truth "
+        f"is in truth.tif and truth.json\nnext: fouriscope reconstruct {escape(str(out / 'config.toml'))}"
+    )
+
+
+def _told(microscope: HostileMicroscope, truth: Truth) -> dict[str, Any]:
+    return {
+        "faults": asdict(microscope),
+        "na": truth.geometry.na.tolist(),
+        "gains": truth.gains.tolist(),
+        "exposures": truth.exposures.tolist(),
+    }
+
+
+def _check_new(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InvalidInputError(f"{out} exists and is not empty; choose another folder")
 
 
 def _check_memory(frame: int, radius: float, field: bool) -> None:

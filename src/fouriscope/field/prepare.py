@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition import CorrectedFrames, Corrections, Frames, find_bad_pixels, survey_frames
+from fouriscope.acquisition import CorrectedFrames, Frames, find_bad_pixels, survey_frames
 from fouriscope.acquisition.byte_sizes import format_bytes
-from fouriscope.acquisition.corrections import border_background
+from fouriscope.acquisition.pedestals import automatic_background
 from fouriscope.acquisition.stored import StoredFrames
 from fouriscope.alignment.trials import liveliest_corner
 from fouriscope.errors import InvalidInputError
@@ -26,7 +26,7 @@ from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import build_acquisition, build_illumination, build_optics, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.execute import close_stream, from_nothing, input_files, resolved
-from fouriscope.run.measured import corrections_of, load_image, open_stored, rejected_frames
+from fouriscope.run.measured import corrections_of, counted, load_image, open_stored, rejected_frames
 from fouriscope.run.provenance import file_checksums, machine_and_versions
 from fouriscope.run.sections import RunConfig
 from fouriscope.solvers import Descent, Iterations
@@ -107,21 +107,18 @@ def settled_frames(config: RunConfig, base: Path, folder: Path) -> tuple[dict[st
         return document, {}
     stored, optics = open_stored(section, base), build_optics(config)
     directions = build_illumination(config.illumination, base).directions()
-    counts: Frames = stored
-    if section.bit_shift or section.amplitude:
-        counts = CorrectedFrames(stored, Corrections(bit_shift=section.bit_shift, amplitude=section.amplitude))
+    counts = counted(section, stored)
     if wanted & {"saturation", "reject"}:
         survey = survey_frames(counts, dtype=getattr(stored, "dtype", None))
         if section.saturation == "auto":
             document.pop("saturation")
             document |= {} if survey.saturation is None else {"saturation": float(survey.saturation)}
-        exposures = None if section.exposures is None else np.array(section.exposures)
-        rejected = rejected_frames(section, survey, directions, optics, exposures, stored.shape[0])
+        rejected = rejected_frames(section, survey, stored.shape[0])
         document["reject"] = sorted(rejected)
     if section.background == "auto":
         plain = section.model_copy(update={"background": None, "floor": 0.0})
         corrected = CorrectedFrames(stored, corrections_of(plain, stored, base, optics, directions))
-        levels = (border_background(corrected.frame(led)) * section.gain for led in range(stored.shape[0]))
+        levels = (automatic_background(corrected.frame(led), 1.0) * section.gain for led in range(stored.shape[0]))
         document["background"] = [float(level) for level in levels]
     if section.bad_pixels != "auto":
         return document, {}

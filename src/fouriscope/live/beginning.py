@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fouriscope.acquisition import Acquisition, ArrivingFrames, CorrectedFrames, Corrections, FrameMasks, Frames
+from fouriscope.acquisition import Acquisition, ArrivingFrames, CorrectedFrames, FrameMasks, Frames
 from fouriscope.acquisition.stored import StoredFrames
 from fouriscope.errors import InvalidInputError
 from fouriscope.live.reconstruction import LiveReconstruction
 from fouriscope.paper import paper_leds, paper_optics
 from fouriscope.run import RunConfig
 from fouriscope.run.assemble import build_illumination, build_optics, build_pupil, patch_center_of
-from fouriscope.run.measured import corrections_of, cut, load_image, rejected_frames
+from fouriscope.run.measured import corrections_of, counted, cut, load_image, rejected_frames
 
 
 def acquisition_to_come(config: RunConfig, base: Path, layout: StoredFrames) -> Acquisition:
@@ -28,13 +28,11 @@ def acquisition_to_come(config: RunConfig, base: Path, layout: StoredFrames) -> 
     arriving = ArrivingFrames(layout.shape)
     corrections = corrections_of(section, layout, base, optics, directions)
     frames: Frames = CorrectedFrames(arriving, corrections) if section.is_corrected else arriving
-    counts: Frames = arriving
-    if section.bit_shift or section.amplitude:
-        counts = CorrectedFrames(arriving, Corrections(bit_shift=section.bit_shift, amplitude=section.amplitude))
+    counts = counted(section, arriving)
     good = None if section.mask is None else cut(load_image(base / section.mask), layout)
     assert section.saturation != "auto"
     weights = np.ones(count) if section.weights is None else np.array(section.weights, np.float64)
-    weights[list(rejected_frames(section, None, directions, optics, None, count))] = 0
+    weights[list(rejected_frames(section, None, count))] = 0
     return Acquisition(
         optics,
         illumination,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fouriscope.optics.directions import Adjusted, Directions
 from fouriscope.optics.geometry import Geometry, SupportBox, automatic_object_shape
-from fouriscope.optics.illumination import GlassSlide, Illumination, LEDArray
+from fouriscope.optics.illumination import Illumination, LEDArray
 from fouriscope.optics.margin import automatic_margin
 from fouriscope.optics.objective import Optics
 from fouriscope.optics.pupil import Pupil
 from fouriscope.optics.report import OpticsReport, report_geometry
+from fouriscope.optics.slide import GlassSlide
 from fouriscope.optics.zernike_polynomials import noll_to_nm, zernike
 
 __all__ = [

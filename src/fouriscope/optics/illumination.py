@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import FloatArray, read_only_pairs, require_count, require_point, select, sines
 from fouriscope.optics.objective import require_finite, require_positive
+from fouriscope.optics.slide import GlassSlide, tangent_through_slide
+from fouriscope.optics.spiral import Start, spiral_steps
 
 
 class Illumination(Protocol):
@@ -29,19 +31,6 @@ class Illumination(Protocol):
     def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
         """(N, 2) array of (na_y, na_x) at the patch centred ``patch_center`` = (y, x) metres from the optical axis."""
         ...
-
-
-@dataclass(frozen=True)
-class GlassSlide:
-    """A plane sheet of glass between the LEDs and the sample: ``thickness`` in metres, refractive ``index`` n ≥ 1."""
-
-    thickness: float
-    index: float
-
-    def __post_init__(self) -> None:
-        require_positive("slide thickness", self.thickness)
-        if require_positive("slide index", self.index) < 1:
-            raise InvalidInputError(f"slide index must be at least 1 (air), got {self.index:g}; glass has about 1.52.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +136,38 @@ class LEDArray:
         return cls.at(positions, height, rotation=rotation, offset=offset, slide=slide)
 
     @classmethod
+    def spiral(
+        cls,
+        size: SupportsIndex,
+        pitch: float,
+        height: float,
+        *,
+        count: SupportsIndex | None = None,
+        start: Start = "right",
+        clockwise: bool = True,
+        rotation: float = 0.0,
+        offset: tuple[float, float] = (0.0, 0.0),
+        slide: GlassSlide | None = None,
+    ) -> LEDArray:
+        """``size`` × ``size`` LEDs of a square lattice, lit in a spiral from the centre, or the first ``count``.
+
+        The first step goes to the ``start``, right (+x), down (+y, along the rows of a frame), left or up; then the
+        spiral turns ``clockwise`` as a frame is shown, or the other way. Of an even ``size`` it begins at one of the
+        four central LEDs (:func:`fouriscope.optics.spiral.spiral_steps`).
+
+        >>> (LEDArray.spiral(4, 2e-3, 70e-3, count=3).positions * 1e3).tolist()
+        [[-1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]
+        """
+        side = require_count("size", size)
+        lit = side**2 if count is None else require_count("count", count)
+        if side < 1 or not 1 <= lit <= side**2:
+            raise InvalidInputError(
+                f"a spiral has a size of at least 1 and a count from 1 to size² = {side**2}, got a count of {lit}"
+            )
+        steps = spiral_steps(lit, even=side % 2 == 0, start=start, clockwise=clockwise)
+        return cls.at(steps * require_positive("pitch", pitch), height, rotation=rotation, offset=offset, slide=slide)
+
+    @classmethod
     def rings(
         cls,
         radii: Sequence[float],
@@ -190,7 +211,7 @@ class LEDArray:
         if self.slide is None:
             return sines(lateral, self.height)
         distance = np.hypot(lateral[:, 0], lateral[:, 1])
-        tangent = _tangent_through_slide(distance, self.height, self.slide)
+        tangent = tangent_through_slide(distance, self.height, self.slide)
         # The plane of incidence holds the ray, so refraction changes its slope but not its azimuth.
         azimuth = np.divide(lateral, distance[:, None], out=np.zeros_like(lateral), where=distance[:, None] > 0)
         return sines(azimuth * tangent[:, None], 1.0)
@@ -225,21 +246,3 @@ class LEDArray:
 
 def _row_major(y: FloatArray, x: FloatArray) -> FloatArray:
     return np.stack(np.meshgrid(y, x, indexing="ij"), axis=-1).reshape(-1, 2)
-
-
-def _tangent_through_slide(distance: FloatArray, height: float, slide: GlassSlide) -> FloatArray:
-    """tan θ in air, with u = tan θ, of (h − t)·u + t·u/√(n² + (n² − 1)u²) = ρ.
-
-    The left side rises and is concave in u, and u = ρ/h lies at or below the root because glass bends rays towards
-    the axis. From there Newton's steps climb to the root without ever overshooting, so they need no safeguard.
-    """
-    air, glass, n2 = height - slide.thickness, slide.thickness, slide.index**2
-    tangent: FloatArray = distance / height
-    for _ in range(60):
-        root = np.sqrt(n2 + (n2 - 1) * tangent**2)
-        excess = air * tangent + glass * tangent / root - distance
-        step = excess / (air + glass * n2 / root**3)
-        tangent = tangent - step
-        if np.all(np.abs(step) <= 1e-15 * (1 + tangent)):
-            break
-    return tangent

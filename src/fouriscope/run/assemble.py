@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, Frames
-from fouriscope.acquisition.led_table import read_led_table
+from fouriscope.acquisition.led_table import LEDTable, read_led_table
 from fouriscope.calibration import Calibration, Calibrator, LEDGains, LEDPositions, PixelPupil, ZernikePupil
 from fouriscope.calibration.positions import REACH
 from fouriscope.errors import InvalidInputError
@@ -20,7 +20,6 @@ from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import object_model
 from fouriscope.optics import (
     Adjusted,
-    Directions,
     Geometry,
     GlassSlide,
     Illumination,
@@ -41,6 +40,7 @@ from fouriscope.run.sections import (
     ReconstructionConfig,
     RingsSection,
     RunConfig,
+    SpiralSection,
     SquareSection,
     StopSection,
 )
@@ -53,7 +53,8 @@ BuiltSolver = Descent | EPRY
 def build_illumination(section: Any, folder: Path = Path()) -> Illumination:
     """The LEDs that the section [illumination] describes; a file in it is looked for in ``folder``."""
     if isinstance(section, DirectionsSection):
-        return Directions(np.array(section.na), height=section.height)
+        table = LEDTable("na", np.array(section.na))
+        return table.illumination(height=section.height, rotation=section.rotation, offset=section.offset)
     slide = GlassSlide(section.slide_thickness, section.slide_index) if section.slide_thickness else None
     common: dict[str, Any] = {"rotation": section.rotation, "offset": section.offset, "slide": slide}
     if isinstance(section, FileSection):
@@ -66,6 +67,9 @@ def build_illumination(section: Any, folder: Path = Path()) -> Illumination:
         return LEDArray.square(section.shape, section.pitch, section.height, **common)
     if isinstance(section, DiscSection):
         return LEDArray.disc(section.pitch, section.height, section.radius, **common)
+    if isinstance(section, SpiralSection):
+        order: dict[str, Any] = {"count": section.count, "start": section.start, "clockwise": section.clockwise}
+        return LEDArray.spiral(section.size, section.pitch, section.height, **order, **common)
     if isinstance(section, RingsSection):
         return LEDArray.rings(section.radii, section.counts, section.height, start_angle=section.start_angle, **common)
     return LEDArray.at(np.array(section.positions), section.height, **common)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.priors.registry import _class_named, available_priors
 from fouriscope.run.sections import ILLUMINATIONS, RunConfig
 
 
@@ -27,12 +29,34 @@ def load_config(path: str | Path) -> RunConfig:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{path}: not a TOML file ({error})") from error
     config = parse_config(document, where=str(path))
+    for section in ("prior", "prior_absorption"):
+        _refuse_foreign_parameters(section, getattr(config, section), path)
     return config.model_copy(
         update={
             section: _with_absolute_weights(getattr(config, section), path.parent.resolve())
             for section in ("prior", "prior_absorption")
         }
     )
+
+
+def _refuse_foreign_parameters(section: str, prior: dict[str, Any] | None, path: Path) -> None:
+    """The configuration of a run has every parameter of its prior; whoever writes another name there must go on."""
+    name = None if prior is None else prior.get("name")
+    if prior is None or name not in available_priors():
+        return  # the prior itself says what is wrong with its name
+    known = _parameters_of(str(name))
+    foreign = [key for key in prior if key != "name" and key not in known]
+    owners = [other for other in available_priors() if other != name and set(foreign) <= set(_parameters_of(other))]
+    if foreign and owners:
+        keys = ", ".join(foreign)
+        raise InvalidInputError(
+            f"{path}: [{section}] has name = {name!r} and {keys}, which {owners[0]!r} has and {name!r} has not "
+            f"({', '.join(known) or 'it has no parameters'}); with another name, delete {keys}"
+        )
+
+
+def _parameters_of(name: str) -> list[str]:
+    return list(inspect.signature(_class_named(name)).parameters)
 
 
 def _with_absolute_weights(prior: dict[str, Any] | None, folder: Path) -> dict[str, Any] | None:

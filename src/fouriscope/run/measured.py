@@ -77,22 +77,26 @@ def measured(
     source = streamed(section, stored)
     corrected = CorrectedFrames(source, corrections_of(section, stored, folder, optics, directions))
     frames: Frames = corrected if section.is_corrected else source
-    exposures = None if section.exposures is None else np.array(section.exposures)
-    counts = source
-    if section.bit_shift or section.amplitude:
-        counts = CorrectedFrames(source, Corrections(bit_shift=section.bit_shift, amplitude=section.amplitude))
+    counts = counted(section, source)
     survey = (
         survey_frames(counts, dtype=getattr(stored, "dtype", None))
         if "auto" in (section.saturation, section.reject)
         else None
     )
-    rejected = rejected_frames(section, survey, directions, optics, exposures, stored.shape[0])
+    rejected = rejected_frames(section, survey, stored.shape[0])
     weights = None if section.weights is None else np.array(section.weights, np.float64)
     if rejected:
         weights = np.ones(stored.shape[0]) if weights is None else weights
         if weights.shape == (stored.shape[0],):
             weights[list(rejected)] = 0
     return Measured(frames, weights, _mask(section, survey, counts, stored, folder), rejected)
+
+
+def counted(section: FramesSection, frames: Frames) -> Frames:
+    """Frames in the counts in which offset and saturation are given: after the bit shift and the power."""
+    if not section.bit_shift and section.exponent == 1:
+        return frames
+    return CorrectedFrames(frames, Corrections(bit_shift=section.bit_shift, power=section.exponent))
 
 
 def streamed(section: FramesSection, stored: Frames) -> Frames:
@@ -109,7 +113,7 @@ def corrections_of(
     dark, flat = _mean_image(section.dark, folder), _mean_image(section.flat, folder)
     return Corrections(
         bit_shift=section.bit_shift,
-        amplitude=section.amplitude,
+        power=section.exponent,
         offset=section.offset,
         dark=None if dark is None else cut(dark, stored),
         flat=None if flat is None else cut(flat, stored),
@@ -130,18 +134,11 @@ def _dark_field(
     return ~optics.passes(np.hypot(directions[:, 0], directions[:, 1]))
 
 
-def rejected_frames(
-    section: FramesSection,
-    survey: Survey | None,
-    directions: NDArray[np.float64],
-    optics: Optics,
-    exposures: NDArray[np.float64] | None,
-    count: int,
-) -> dict[int, str]:
+def rejected_frames(section: FramesSection, survey: Survey | None, count: int) -> dict[int, str]:
     """Frames that [frames] leaves out, with the reason; "auto" needs the survey."""
     if section.reject == "auto":
         assert survey is not None
-        return bad_frames(survey, directions if len(directions) == count else None, optics.na, exposures)
+        return bad_frames(survey)
     wrong = [index for index in section.reject if not 0 <= index < count]
     if wrong:
         raise InvalidInputError(f"frames.reject holds {wrong[0]}, there are frames 0 to {count - 1}")

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from fouriscope.acquisition.byte_sizes import parse_bytes
 from fouriscope.calibration.zernike_pupil import MODES
+from fouriscope.optics.spiral import Start
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Pair = tuple[float, float]
@@ -36,6 +37,7 @@ class FramesSection(Section):
     roi: tuple[int, int, int, int] | None = None
     bit_shift: Annotated[int, Field(ge=0, le=15)] = 0
     amplitude: bool = False
+    power: Positive | None = None
     offset: float = 0.0
     dark: str | tuple[str, ...] | None = None
     flat: str | None = None
@@ -52,10 +54,15 @@ class FramesSection(Section):
     memory: int | str | None = None
 
     @property
+    def exponent(self) -> float:
+        """p of stored = intensity^p."""
+        return (0.5 if self.amplitude else 1.0) if self.power is None else self.power
+
+    @property
     def is_corrected(self) -> bool:
         """Whether intensities differ from the numbers that are stored."""
         plain = type(self).model_fields
-        keys = ("bit_shift", "amplitude", "offset", "dark", "flat", "exposures", "background", "floor", "gain")
+        keys = ("bit_shift", "amplitude", "power", "offset", "dark", "flat", "exposures", "background", "floor", "gain")
         return any(getattr(self, key) != plain[key].default for key in keys)
 
     @field_validator("memory")
@@ -74,6 +81,10 @@ class FramesSection(Section):
             )
         if self.pattern is not None and self.files is not None:
             raise ValueError("give pattern or files, one of the two")
+        if self.amplitude and self.power is not None:
+            raise ValueError(
+                f"amplitude = true means power = 0.5, there is power = {self.power:g} too: delete one of them"
+            )
         return self
 
 
@@ -112,6 +123,20 @@ class DiscSection(_LEDs):
     radius: Positive
 
 
+class SpiralSection(_LEDs):
+    """[illumination] kind = "spiral": ``size`` × ``size`` LEDs of a lattice from the centre, or the first ``count``.
+
+    ``start`` is the way of the first step; rows run down and columns to the right.
+    """
+
+    kind: Literal["spiral"]
+    size: Annotated[int, Field(ge=1)]
+    pitch: Positive
+    count: Annotated[int, Field(ge=1)] | None = None
+    start: Start = "right"
+    clockwise: bool = True
+
+
 class RingsSection(_LEDs):
     """[illumination] kind = "rings": ``counts[k]`` LEDs on a ring of radius ``radii[k]``."""
 
@@ -129,15 +154,20 @@ class PositionsSection(_LEDs):
 
 
 class DirectionsSection(Section):
-    """[illumination] kind = "directions": (na_y, na_x) of every LED, in the order of the frames."""
+    """[illumination] kind = "directions": (na_y, na_x) of every LED, in the order of the frames.
+
+    ``rotation`` turns them; an ``offset`` in metres moves the LEDs, for which their ``height`` must be known.
+    """
 
     kind: Literal["directions"]
     na: tuple[Pair, ...]
     height: Positive | None = None
+    rotation: float = 0.0
+    offset: Pair = (0.0, 0.0)
 
 
 class FileSection(Section):
-    """[illumination] kind = "file": a CSV with one line an LED: na_y, na_x, or y, x in metres, or row, column."""
+    """[illumination] kind = "file": a CSV with one line per LED: na_y, na_x, or y, x in metres, or row, column."""
 
     kind: Literal["file"]
     path: str
@@ -152,13 +182,14 @@ class FileSection(Section):
 ILLUMINATIONS: dict[str, type[Section]] = {
     "square": SquareSection,
     "disc": DiscSection,
+    "spiral": SpiralSection,
     "rings": RingsSection,
     "positions": PositionsSection,
     "directions": DirectionsSection,
     "file": FileSection,
 }
 IlluminationSection = Annotated[
-    SquareSection | DiscSection | RingsSection | PositionsSection | DirectionsSection | FileSection,
+    SquareSection | DiscSection | SpiralSection | RingsSection | PositionsSection | DirectionsSection | FileSection,
     Field(discriminator="kind"),
 ]
 

@@ -7,11 +7,13 @@ particular first; ``metadata.json`` and ``illumination_na.csv`` beside the data 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from fouriscope.acquisition.description import Description, FramesSource
-from fouriscope.acquisition.frames import kind_of
+from fouriscope.acquisition.description import Description
+from fouriscope.acquisition.levels import levels_of
 from fouriscope.acquisition.readers import arrays, fpm_rs, imaged, images, matlab, micro_manager, ptylab
 from fouriscope.acquisition.readers.sidecar import with_sidecar
 from fouriscope.acquisition.stored import READ_ERRORS, first_line
@@ -38,16 +40,26 @@ UNDERSTOOD = (
 )
 
 
-def describe(path: str | Path, *, dataset: str | None = None, axes: str | None = None) -> Description:
+def describe(
+    path: str | Path,
+    *,
+    kind: str | None = None,
+    dataset: str | None = None,
+    axes: str | None = None,
+    pattern: str | None = None,
+    files: Sequence[str] | None = None,
+) -> Description:
     """What an acquisition is, from whatever is there: recognise the format, read its metadata, look for sidecars.
 
     Parameters
     ----------
     path
         A file, a folder, or the pattern of files in one, such as ``cells/led_*.tif``.
-    dataset, axes
-        The array with the frames and the order of its axes, in a file that does not show which it is; then only the
-        sidecars say more.
+    kind, dataset, axes
+        How the file is stored, the array with the frames and the order of its axes, where the file does not show it;
+        then only the scalars in the file and the sidecars say more.
+    pattern, files
+        Of a folder: which images are frames, or their names in the order of the LEDs, as for :func:`open_frames`.
 
     Raises
     ------
@@ -58,9 +70,10 @@ def describe(path: str | Path, *, dataset: str | None = None, axes: str | None =
     if not path.exists() and "*" not in path.name:
         raise InvalidInputError(f"{path}: no such file or folder")
     try:
-        if dataset is not None or axes is not None:
-            named = FramesSource(path, kind_of(path), dataset, axes)
-            return _completed(Description(f"{named.kind} stack", named), path.parent)
+        if pattern is not None or files is not None:
+            return _completed(images.read_folder(path, pattern, files), path)
+        if kind is not None or dataset is not None or axes is not None:
+            return _completed(arrays.named(path, kind, dataset, axes), path.parent)
         for reader in READERS:
             if reader.recognises(path):
                 return _completed(reader.read(path), path if path.is_dir() else path.parent)
@@ -76,6 +89,22 @@ def describe(path: str | Path, *, dataset: str | None = None, axes: str | None =
 
 
 def _completed(description: Description, folder: Path) -> Description:
-    description = with_sidecar(description, folder)
+    description = _with_power(with_sidecar(description, folder))
     description.check(description.frames.open().shape[0])
     return description
+
+
+def _with_power(description: Description) -> Description:
+    """Where frames are said to be amplitudes, the power that their levels show, if it is another for certain."""
+    source = description.frames
+    if not source.amplitude:
+        return description
+    levels = levels_of(replace(source, amplitude=False).open())
+    note = "the numbers are amplitudes: intensity is their square"
+    if levels is not None and levels.power not in (1, 0.5):
+        source = replace(source, amplitude=False, power=levels.power)
+        note = (
+            f"the numbers pass for amplitudes, but their levels are those of whole numbers to the power "
+            f"{levels.power:.4g}: intensity is the power {1 / levels.power:.4g} of what is stored"
+        )
+    return replace(description, frames=source, notes=(*description.notes, note))

@@ -1,4 +1,4 @@
-"""Plain stacks of frames: HDF5, Zarr, .npy and .npz without further metadata than their attributes."""
+"""Plain stacks of frames: HDF5, Zarr, .npy and .npz without further metadata than scalars with plain names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fouriscope.acquisition.description import Description, FramesSource
 from fouriscope.acquisition.frames import kind_of
+from fouriscope.acquisition.readers.scalars import with_scalars
 from fouriscope.acquisition.stacks import AXES, MATLAB_AXES, hdf5_stacks
 from fouriscope.errors import InvalidInputError
 
@@ -43,7 +44,13 @@ def read(path: Path) -> Description:
         axes = guessed_axes(frames.shape)
         source = FramesSource(path, kind, dataset, axes=None if axes == AXES else axes)
     notes = () if source.axes is None else (f"axes {source.axes}: frames are not the first axis",)
-    return Description(f"{NAMES[kind]} stack", source, notes=notes)
+    return with_scalars(Description(f"{NAMES[kind]} stack", source, notes=notes))
+
+
+def named(path: Path, kind: str | None, dataset: str | None, axes: str | None) -> Description:
+    """A stack of which somebody said how it is stored."""
+    source = FramesSource(path, kind or kind_of(path), dataset, axes)
+    return with_scalars(Description(f"{source.kind} stack", source))
 
 
 def guessed_axes(shape: tuple[int, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -34,7 +35,7 @@ def recognises(path: Path) -> bool:
 def read(path: Path) -> Description:
     """Where the frames are; an OME-TIFF also says with which objective, pixel, wavelength and exposures."""
     if path.is_dir() or "*" in path.name:
-        return _folder(*((path, None) if path.is_dir() else (path.parent, path.name)))
+        return read_folder(*((path, None) if path.is_dir() else (path.parent, path.name)))
     microscope, exposures, notes = read_ome(path)
     pages = FramesSource(path, "tiff").open().shape[0]
     if exposures is not None and len(exposures) != pages:
@@ -49,7 +50,17 @@ def read(path: Path) -> Description:
     )
 
 
-def _folder(path: Path, pattern: str | None) -> Description:
+def read_folder(path: Path, pattern: str | None, named: Sequence[str] | None = None) -> Description:
+    """The images of a folder that ``pattern`` matches, without dark and flat ones, or those that are ``named``."""
+    if not path.is_dir():
+        raise InvalidInputError(f"{path}: frames.pattern and frames.files choose images of a folder, this is none")
+    if named is not None:
+        if pattern is not None:
+            raise InvalidInputError("give frames.pattern or frames.files, one of the two")
+        if isinstance(named, str) or len(named) < 2:
+            raise InvalidInputError(f"frames.files expects the names of at least two images, got {named!r}")
+        kind = Path(named[0]).suffix.lower().lstrip(".")
+        return Description(f"folder of {kind} images", FramesSource(path, "folder", files=tuple(named)))
     images = images_of(path, pattern)
     others = {word: [file for file in images if name.search(file.stem.lower())] for word, name in _CORRECTIONS.items()}
     special = others["dark"] + others["flat"]

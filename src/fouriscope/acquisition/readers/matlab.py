@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fouriscope.acquisition.description import Description, FramesSource
 from fouriscope.acquisition.led_table import LEDTable
 from fouriscope.acquisition.readers.fields import number, numbers, pairs
 from fouriscope.acquisition.readers.mat_file import MatFile
+from fouriscope.acquisition.readers.scalars import with_scalars
 from fouriscope.errors import InvalidInputError
+from fouriscope.optics.spiral import spiral_steps
 
 # Caltech's LEDs by the letter at the end of a file's name, in metres.
 COLOURS = {"r": 0.632e-6, "red": 0.632e-6, "g": 0.5126e-6, "green": 0.5126e-6, "b": 0.471e-6, "blue": 0.471e-6}
@@ -43,7 +44,8 @@ def read(path: Path) -> Description:
             f"{path}: imlow_HDR, I_low, data with metadata, or one three-dimensional variable was expected; "
             f"it holds {', '.join(file.shapes) or 'nothing'}"
         )
-    return Description("MATLAB stack", FramesSource(path, "mat", stacks[0]), notes=(f"frames are in {stacks[0]!r}",))
+    source = FramesSource(path, "mat", stacks[0])
+    return with_scalars(Description("MATLAB stack", source, notes=(f"frames are in {stacks[0]!r}",)))
 
 
 def _uconn(file: MatFile) -> Description:
@@ -60,10 +62,10 @@ def _uconn(file: MatFile) -> Description:
         "UConn MATLAB",
         FramesSource(path, "mat", "imlow_HDR", amplitude=True),
         microscope=numbers(path, {"wavelength": ("wlength", file.value("wlength"), 1.0)}) | UCONN,
-        leds=LEDTable("grid", spiral(count)),
+        leds=LEDTable("grid", spiral_steps(count)),
         lighting=lighting,
         pupil={"defocus": defocus} if defocus else {},
-        notes=("imlow_HDR holds amplitudes: intensity is its square",),
+        notes=_aberration(file),
         assumed=(
             "na: 0.1, the objective that the authors publish",
             "camera_pixel: 1.845 µm at the sample, as the authors publish",
@@ -72,22 +74,17 @@ def _uconn(file: MatFile) -> Description:
     )
 
 
-def spiral(count: int) -> NDArray[np.float64]:
-    """(row, column) steps from the centre of ``count`` LEDs lit in a spiral: right, down, left, left, up, up, …
-
-    >>> spiral(5).astype(int).tolist()
-    [[0, 0], [0, 1], [1, 1], [1, 0], [1, -1]]
-    """
-    place, step = np.zeros(2), np.array([0.0, 1.0])
-    places, length = [place], 1
-    while len(places) < count:
-        for _ in range(2):
-            for _ in range(length):
-                place = place + step
-                places.append(place)
-            step = np.array([step[1], -step[0]])
-        length += 1
-    return np.array(places[:count])
+def _aberration(file: MatFile) -> tuple[str, ...]:
+    """What the file says about the pupil. An array of it has the frames' grid, [pupil] array that of frames with their
+    margin, so that it cannot be used as it is."""
+    array = np.squeeze(np.asarray(file.value("aberration", 0.0)))
+    if array.ndim == 0:
+        return () if array == 0 else (f"aberration is {array.item():g}, one number, of which nothing is known: unused",)
+    shape = " × ".join(map(str, array.shape))
+    return (
+        f"aberration holds {shape} {array.dtype} numbers, a pupil on the grid of the bare frames. [pupil] array wants "
+        "that of frames with their margin, so it is not used; the pupil is recovered from the frames by [calibration]",
+    )
 
 
 def _waller(file: MatFile) -> Description:

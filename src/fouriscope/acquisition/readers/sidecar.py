@@ -15,7 +15,8 @@ glass_slide             {thickness_m, index}
 defocus_m               of the sample, as in [pupil] defocus
 exposure_s              a list, one a frame
 frames, frame_shape     checked against the frames
-stored                  text; if it begins with "amplitude", intensity is the square of what is stored
+stored                  text; if it begins with "amplitude", intensity is the square of what is stored, unless its
+                        levels show another power
 ======================  ==============================================================================
 
 ``illumination_na.csv`` has the columns na_x (along the columns of a frame) and na_y (along its rows), one line a frame.
@@ -75,8 +76,6 @@ def _with_metadata(description: Description, path: Path) -> Description:
             "pitch": ("led_pitch_m", content.get("led_pitch_m"), 1.0),
         },
     )
-    if description.leds is None or description.leds.kind != "grid":
-        lighting.pop("pitch", None)
     slide = content.get("glass_slide")
     if slide is not None:
         slide = record(path, "glass_slide", slide)

@@ -72,11 +72,18 @@ class Camera:
 
     def expose(self, intensity: NDArray[Any], rng: np.random.Generator) -> NDArray[np.uint16]:
         """Counts for one frame of ideal intensity (1 = empty bright field)."""
+        return self.digitise(self.signal(intensity, rng))
+
+    def signal(self, intensity: NDArray[Any], rng: np.random.Generator) -> NDArray[np.float64]:
+        """What reaches the converter for one frame of ideal intensity, in counts that are not yet whole numbers."""
         electrons = rng.poisson(np.maximum(intensity, 0) * self.photons).astype(np.float64)
         if self.read_noise:
             electrons += rng.normal(0.0, self.read_noise, electrons.shape)
-        counts = np.rint(electrons * self.counts_per_electron + self.offset)
-        clipped: NDArray[np.uint16] = np.clip(counts, 0, 2**self.bits - 1).astype(np.uint16)
+        return np.asarray(electrons * self.counts_per_electron + self.offset)
+
+    def digitise(self, signal: NDArray[Any]) -> NDArray[np.uint16]:
+        """Whole numbers from 0 to 2^bits − 1."""
+        clipped: NDArray[np.uint16] = np.clip(np.rint(signal), 0, 2**self.bits - 1).astype(np.uint16)
         return clipped
 
 

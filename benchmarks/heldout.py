@@ -1,0 +1,153 @@
+"""How well frames are predicted that were held out: the default recipe beside EPRY, on the same part of a real set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.acquisition.masks import mask_of
+from fouriscope.fidelity import AllLEDs, DataFidelity
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import Illumination, Pupil, automatic_margin
+from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
+from fouriscope.run.sections import RunConfig
+from fouriscope.solvers import EPRY, Iterations
+
+BRIGHT, DARK = 3, 17
+REGION = 64
+SWEEPS, DECAY = 20, 0.3
+# LEDs nearer than this to the edge of the pupil, in bins, are not held out: a fraction of a bin decides whether their
+# direct light passes, and that one pixel of the pupil decides their misfit.
+EDGE = 1.0
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Relative amplitude misfit of frames that were not seen, bright and dark field apart, of each draw."""
+
+    ours: list[tuple[float, float]]
+    epry: list[tuple[float, float]]
+
+    @property
+    def means(self) -> tuple[float, float, float, float]:
+        """Ours in bright and in dark field, EPRY's in both."""
+        return (*map(float, np.mean(self.ours, axis=0)), *map(float, np.mean(self.epry, axis=0)))  # type: ignore[return-value]
+
+    @property
+    def ratios(self) -> tuple[float, float]:
+        """Ours beside EPRY's, in bright and in dark field: the mean over the draws."""
+        bright, dark = np.mean(np.array(self.ours) / np.array(self.epry), axis=0)
+        return float(bright), float(dark)
+
+
+def held_out(config: RunConfig, folder: Path, draws: Sequence[int]) -> HeldOut:
+    """Both methods on the middle, 64 × 64 pixels, of the run whose resolved ``config`` has its alignment behind it.
+
+    Three bright-field and 17 dark-field LEDs have weight 0. EPRY has the geometry as aligned, or the directions and
+    gains that our run found beside the object: whichever predicts better.
+    """
+    data = build_acquisition(in_the_middle(config, folder, REGION), folder)
+    ours, epry = [], []
+    for draw in draws:
+        held = drawn(data, np.random.default_rng(draw))
+        weights = np.ones(len(data)) if data.weights is None else np.array(data.weights, np.float64)
+        weights[held] = 0
+        seen = replace(data, weights=weights)
+        solver = build_solver(seen, config)
+        solver.solve(build_stop(config.stop))
+        model = solver.fidelity.model
+        ours.append(misfits(data, model, solver.x, held))
+        tried = [
+            misfits(data, *plain_epry(seen, illumination, gains), held)
+            for illumination, gains in ((data.illumination, None), (model.illumination, model.gains))
+        ]
+        epry.append(min(tried, key=lambda pair: math.log(pair[0]) + math.log(pair[1])))
+    return HeldOut(ours, epry)
+
+
+def in_the_middle(config: RunConfig, folder: Path, side: int) -> RunConfig:
+    """The configuration with a region of interest of at most ``side`` pixels in the middle of its frames."""
+    whole = build_acquisition(config, folder).frame_shape
+    top, left = (0, 0) if config.frames.roi is None else config.frames.roi[:2]
+    rows, columns = (min(side, size) for size in whole)
+    roi = (top + (whole[0] - rows) // 2, left + (whole[1] - columns) // 2, rows, columns)
+    return config.model_copy(update={"frames": config.frames.model_copy(update={"roi": roi})})
+
+
+def drawn(data: Acquisition, rng: np.random.Generator) -> NDArray[np.int64]:
+    """LEDs to hold out, none of them near the pupil's edge and none that has no weight anyway."""
+    geometry = field_model(data, data.illumination).geometry
+    bin_na = max(geometry.frequency_step) * geometry.optics.wavelength
+    clear = np.abs(geometry.illumination_na - geometry.optics.na) > EDGE * bin_na
+    if data.weights is not None:
+        clear &= np.asarray(data.weights) > 0
+    chosen = []
+    for field, count in ((geometry.bright_field, BRIGHT), (~geometry.bright_field, DARK)):
+        free = np.flatnonzero(field & clear)
+        chosen.append(rng.choice(free, min(count, max(1, len(free) // 4)), replace=False))
+    return np.sort(np.concatenate(chosen))
+
+
+def plain_epry(
+    data: Acquisition, illumination: Illumination, gains: NDArray[np.float64] | None = None, sweeps: int = SWEEPS
+) -> tuple[ForwardModel, NDArray[Any]]:
+    """Our own EPRY: random order, decay 0.3, pupil recovered. The model, with the pupil that was found, and x."""
+    model = field_model(data, illumination, gains)
+    fidelity = DataFidelity.of(data, model, loss="amplitude")
+    population = np.flatnonzero(fidelity.weights > 0)
+    solver = EPRY(fidelity, AllLEDs(population), order="random", pupil_step=1.0, decay=DECAY, seed=0)
+    solver.solve(Iterations(sweeps))
+    known = model.pupil
+    return model.revised(pupil=Pupil(known.zernike, known.defocus, array=solver.pupil)), solver.x
+
+
+def field_model(
+    data: Acquisition, illumination: Illumination, gains: NDArray[np.float64] | None = None
+) -> ForwardModel:
+    """The model on the smallest multiple of the frame that holds the field's band, with the usual margin."""
+    optics, margin = data.optics, 0 if data.periodic else automatic_margin(data.frame_shape)
+    reach = float(np.abs(illumination.directions(data.patch_center)).max()) + optics.na
+    grid = [size + 2 * margin for size in data.frame_shape]
+    factor = max(math.ceil((2 * reach / optics.wavelength * size * optics.pixel + 3) / size) for size in grid)
+    return ForwardModel(
+        optics,
+        illumination,
+        data.frame_shape,
+        pupil=data.pupil,
+        object="complex",
+        object_shape=(factor * grid[0], factor * grid[1]),
+        margin=margin,
+        patch_center=data.patch_center,
+        gains=gains,
+    )
+
+
+def misfits(data: Acquisition, model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64]) -> tuple[float, float]:
+    """Root mean square over frames of ‖g|u| − √y‖ / ‖√y‖ with the best brightness g, in bright and in dark field."""
+    bright = model.geometry.bright_field
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for led in map(int, leds):
+        counts = np.ones(data.frame_shape, bool) if data.mask is None else pixels_of(data, led)
+        measured = np.sqrt(np.maximum(np.asarray(data.frames.frame(led), np.float64)[counts], 0))
+        predicted = np.sqrt(np.asarray(model.intensity(x, [led])[0], np.float64)[counts])
+        if measured.any() and predicted.any():
+            scale = np.sum(measured * predicted) / np.sum(predicted**2)
+            misfit = np.linalg.norm(scale * predicted - measured) / np.linalg.norm(measured)
+            found[bool(bright[led])].append(float(misfit))
+    root = {field: float(np.sqrt(np.mean(np.square(values)))) for field, values in found.items() if values}
+    return root.get(True, math.nan), root.get(False, math.nan)
+
+
+def pixels_of(data: Acquisition, led: int) -> NDArray[np.bool_]:
+    """The pixels of a frame that count."""
+    assert data.mask is not None
+    if len(data.mask.shape) == 2:
+        return np.asarray(data.mask, bool)
+    return np.asarray(mask_of(data.mask, led), bool)
