@@ -28,7 +28,7 @@ from benchmarks.heldout import plain_epry
 from benchmarks.real import REFERENCE, reference
 from benchmarks.report import bar, table
 from fouriscope.acquisition import Acquisition
-from fouriscope.optics import Directions
+from fouriscope.optics import Directions, Pupil
 from fouriscope.run import Result
 from fouriscope.simulation import HostileMicroscope, Truth, field_error
 
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             path.write_text(json.dumps(done, indent=1))
         found = done[seed]
         errors = ", ".join(f"{name} {error:.4f}" for name, error in found["errors"].items())
-        cause = f"told {found['EPRY, geometry and gains told']:.4f}, off {found['directions off by, in NA']:.4f}"
+        cause = f"told {found['EPRY, geometry, focus and gains told']:.4f}, off {found['directions off by, in NA']:.4f}"
         print(
             f"{seed:>3} {found['sample']:<9}{errors}; ratio {found['ratio']:.3f} ({cause}), {found['seconds']:.0f} s",
             flush=True,
@@ -98,14 +98,15 @@ def one(seed: int, peers: dict[str, Callable[[Believed], Field]]) -> dict[str, A
     for name, method in peers.items():
         errors[name] = min(_error(method, belief, truth) for belief in beliefs)
     others = min((error for name, error in errors.items() if name != "default"), default=math.nan)
-    told = Believed("told", replace(data, illumination=Directions(truth.geometry.na)), truth.gains * truth.exposures)
+    known = replace(data, illumination=Directions(truth.geometry.na), pupil=Pupil(defocus=microscope.defocus))
+    told = Believed("told", known, truth.gains * truth.exposures)
     return {
         "sample": microscope.sample,
         "errors": errors,
         "ratio": errors["default"] / others,
         "seconds": seconds,
         # For whoever looks for the cause: is it the geometry, or what comes after it?
-        "EPRY, geometry and gains told": _error(our_epry, told, truth),
+        "EPRY, geometry, focus and gains told": _error(our_epry, told, truth),
         "directions off by, in NA": directions_off(result, truth),
         "faults": asdict(microscope),
     }

@@ -37,8 +37,9 @@ def reconstruct(engine: str, data: Acquisition, gains: NDArray[np.float64] | Non
     if gains is not None:
         frames = frames / gains.astype(np.float32)[:, None, None]
     side, optics = frames.shape[1], data.optics
-    reach = float(np.abs(na).max()) + optics.na
-    factor = math.ceil((2 * reach / optics.wavelength * side * optics.pixel + 3) / side)
+    # It crops boxes as large as a frame, where a disc of the pupil's size would do.
+    furthest = float(np.abs(na).max()) / optics.wavelength * side * optics.pixel
+    factor = math.ceil((2 * furthest + side + 4) / side)
     model = ForwardModel(
         optics,
         LEDArray.from_directions(na, height=0.08),
