@@ -35,7 +35,8 @@ from fouriscope.simulation import HostileMicroscope, Truth, field_error
 COUNT = 50
 # The recipe that `fouriscope import` writes; whoever changes that changes this.
 RECIPE: dict[str, Any] = {
-    "object": "complex",
+    "method": "spectral",
+    "object": "wave",
     "align": "all",
     "calibrate": ("zernike", "gains"),
     "loss": "amplitude",

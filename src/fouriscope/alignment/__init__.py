@@ -6,6 +6,7 @@ from fouriscope.alignment.array import ArrayFit, refine_array
 from fouriscope.alignment.circles import ORIENTATIONS, CircleFit, Orientation, find_array
 from fouriscope.alignment.exposure import ExposureFit, find_exposure
 from fouriscope.alignment.focus import FocusFit, find_focus
+from fouriscope.alignment.place import PlaceFit, find_place
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.trials import Trials
 
@@ -18,12 +19,14 @@ __all__ = [
     "ExposureFit",
     "FocusFit",
     "Orientation",
+    "PlaceFit",
     "Trials",
     "align",
     "find_array",
     "find_exposure",
     "find_focus",
     "find_na",
+    "find_place",
     "refine_array",
     "sides",
 ]

@@ -12,23 +12,19 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.aperture import find_na
 from fouriscope.alignment.array import Motion, refine_array
-from fouriscope.alignment.circles import (
-    AS_DESCRIBED,
-    ORIENTATIONS,
-    TooFewBrightFramesError,
-    find_array,
-)
-from fouriscope.alignment.exposure import dark_frames, find_exposure
+from fouriscope.alignment.circles import AS_DESCRIBED, TooFewBrightFramesError
+from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
-from fouriscope.alignment.trials import Trials, weights_of
+from fouriscope.alignment.place import find_place
+from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Adjusted, Illumination, LEDArray
 
-# Circles must explain the spectra better by this share before an array is displaced for them.
-CIRCLES_GAIN = 0.03
+# Another place must explain the bright frames this much better than the described one.
+PLACE_GAIN = 0.3
 # Another orientation must explain the frames this much better than the described one; within as much of it, nobody
 # can tell.
-ORIENTATION_GAIN = 0.05
+ORIENTATION_GAIN = 0.2
 
 Tell = Callable[[str], object]
 
@@ -55,8 +51,8 @@ def align(
 ) -> Alignment:
     """Find where the LEDs are, how long dark field was exposed and where the focus lies, from the frames alone.
 
-    1. ``circles``: place the array by the frames that are bright and by the circles in their spectra, and test its
-       orientation (:func:`~fouriscope.alignment.find_array`);
+    1. ``circles``: find place and orientation of the array from the bright frames alone, by the circles in their
+       spectra and by short reconstructions of them (:func:`~fouriscope.alignment.find_place`);
     2. ``exposure``: find how much longer dark-field frames were exposed (:func:`~fouriscope.alignment.find_exposure`):
        until that is known, no short reconstruction can tell anything else;
     3. ``focus``: search for the defocus within ±``focus_reach`` (:func:`~fouriscope.alignment.find_focus`);
@@ -78,7 +74,7 @@ def align(
 
     def placed(data: Acquisition) -> Acquisition:
         if circles:
-            data = _by_circles(data, say)
+            data = _by_bright_frames(data, say)
         if exposure:
             data = _exposed(data, data.gains, say)
         if focus:
@@ -99,33 +95,29 @@ def align(
     return Alignment(acquisition, tuple(notes))
 
 
-def _by_circles(acquisition: Acquisition, say: Tell) -> Acquisition:
+def _by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
     try:
-        fit = find_array(acquisition, orientations=ORIENTATIONS)
+        fit = find_place(acquisition)
     except TooFewBrightFramesError as error:
-        say(f"circles: not used, {error}")
+        say(f"place: not looked for, {error}")
         return acquisition
-    # Bright frames alone: of the dark ones nobody knows yet how long they were exposed.
-    trials = Trials.of(replace(acquisition, weights=np.where(dark_frames(acquisition), 0.0, weights_of(acquisition))))
-    misfits = {orientation: trials.misfit(illumination=array) for orientation, array in fit.arrays.items()}
-    best = min(misfits, key=lambda orientation: misfits[orientation])
-    described = misfits[AS_DESCRIBED]
-    if misfits[best] < (1 - ORIENTATION_GAIN) * described:
+    best, described = fit.misfits[fit.best], fit.misfits[AS_DESCRIBED]
+    if best < (1 - ORIENTATION_GAIN) * described:
         say(
-            f"circles: the LEDs lie {best} (or {best.twin}; intensities cannot tell): misfit {misfits[best]:.4g}, as "
-            f"described {described:.4g}; {_place(fit.arrays[best])}"
+            f"place: the LEDs lie {fit.best} (or {fit.best.twin}; intensities cannot tell): misfit of the bright "
+            f"frames {best:.4g}, as described {described:.4g}; {_place(fit.arrays[fit.best])}"
         )
-        return replace(acquisition, illumination=fit.arrays[best])
-    others = [o for o in ORIENTATIONS if o != AS_DESCRIBED and misfits[o] * (1 - ORIENTATION_GAIN) < described]
+        return replace(acquisition, illumination=fit.arrays[fit.best])
+    others = [o for o in fit.misfits if o != AS_DESCRIBED and fit.misfits[o] * (1 - ORIENTATION_GAIN) < described]
     orientation = "orientation as described"
     if others:
-        orientation += f", but the frames cannot tell it from {' or '.join(map(str, others))}"
-    if fit.scores[AS_DESCRIBED] > fit.score_before * (1 + CIRCLES_GAIN):
+        orientation += f", but bright frames cannot tell it from {' or '.join(map(str, others))}"
+    if described < (1 - PLACE_GAIN) * fit.misfit_before:
         array = fit.arrays[AS_DESCRIBED]
-        say(f"circles: {orientation}; {_place(array)}")
+        say(f"place: {orientation}; {_place(array)}")
         _, shifts = as_array(acquisition.illumination)
         return replace(acquisition, illumination=array if shifts is None else Adjusted(array, shifts))
-    say(f"circles: {orientation}, and so is the place")
+    say(f"place: {orientation}, and so is the place")
     return acquisition
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.trials import counted_pixels
+from fouriscope.acquisition.masks import mask_of
 from fouriscope.optics import LEDArray
 
 Floats = NDArray[np.float64]
@@ -17,6 +19,12 @@ SURELY_BRIGHT, SURELY_DARK = 0.7, 0.2
 CONTRAST = 3.0
 # How far the array may be displaced to bring the bright frames inside the pupil, in pitches, and in how fine steps.
 REACH, STEP = 2.5, 0.25
+
+
+def counted_pixels(acquisition: Acquisition, led: int, frame: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a frame may be looked at: finite, and not masked."""
+    finite = np.isfinite(frame)
+    return np.asarray(finite if acquisition.mask is None else finite & mask_of(acquisition.mask, led))
 
 
 def frame_means(acquisition: Acquisition) -> Floats:

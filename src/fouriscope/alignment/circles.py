@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.brightness import frame_means, place_by_brightness, sides_of_frames
-from fouriscope.alignment.trials import counted_pixels
+from fouriscope.alignment.brightness import counted_pixels, frame_means, place_by_brightness, sides_of_frames
 from fouriscope.calibration.positions import as_array
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import LEDArray, Optics

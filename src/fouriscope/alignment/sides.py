@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.trials import counted_pixels
+from fouriscope.alignment.brightness import counted_pixels
 
 Bools = NDArray[np.bool_]
 

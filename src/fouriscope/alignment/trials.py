@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.acquisition.masks import mask_of
+from fouriscope.alignment.brightness import counted_pixels, frame_means, sides_of_edge
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
@@ -56,6 +57,10 @@ class Trials:
         rows, columns = (max(size, _even(2 * reach / optics.wavelength * size * optics.pixel + 4)) for size in grid)
         return cls(patch, (rows, columns), margin)
 
+    def at(self, illumination: Illumination) -> Trials:
+        """The same trials of the same patch, beginning at another place of the LEDs."""
+        return replace(self, patch=replace(self.patch, illumination=illumination))
+
     def misfit(
         self,
         *,
@@ -100,22 +105,26 @@ def weights_of(acquisition: Acquisition) -> NDArray[np.float64]:
 
 
 def _without_the_edge(patch: Acquisition) -> NDArray[np.float64]:
-    """The weights of the patch, 0 for LEDs so near to the pupil's edge that a small error decides on which side.
+    """The weights of the patch, 0 for LEDs near the pupil's edge whose frames contradict the side they are believed on.
 
-    One LED on the wrong side adds or takes direct light, which outweighs everything else a trial can tell. If that
-    would leave fewer than three LEDs inside the pupil, all stay.
+    One LED on the wrong side adds or takes direct light, which outweighs everything else a trial can tell. Where the
+    brightness of the frames agrees with their sides, those at the edge are the best witnesses there are, and stay.
     """
     weights, optics = weights_of(patch), patch.optics
     radius = np.hypot(*patch.illumination.directions(patch.patch_center).T)
+    inside = np.asarray(optics.passes(radius))
+    sides = sides_of_edge(frame_means(patch), inside)
+    if not np.any((sides > 0) & ~inside) and not np.any((sides < 0) & inside):
+        return weights
     bin_na = optics.wavelength / (min(patch.frame_shape) * optics.pixel)
     clear = np.abs(radius - optics.na) > EDGE * bin_na
-    if np.count_nonzero(clear & (radius < optics.na) & (weights > 0)) < LEAST_BRIGHT:
+    if np.count_nonzero(clear & inside & (weights > 0)) < LEAST_BRIGHT:
         return weights
     return np.where(clear, weights, 0.0)
 
 
 def liveliest_patch(acquisition: Acquisition, side: int) -> Acquisition:
-    """The window of at most ``side`` × ``side`` pixels in which a bright-field frame varies most, kept in memory."""
+    """The window of at most ``side`` × ``side`` pixels with the most fine structure, kept in memory."""
     rows, columns = acquisition.frame_shape
     height, width = min(side, rows), min(side, columns)
     top, left = (rows - height) // 2, (columns - width) // 2
@@ -138,12 +147,6 @@ def liveliest_patch(acquisition: Acquisition, side: int) -> Acquisition:
     )
 
 
-def counted_pixels(acquisition: Acquisition, led: int, frame: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a frame may be looked at: finite, and not masked."""
-    finite = np.isfinite(frame)
-    return np.asarray(finite if acquisition.mask is None else finite & mask_of(acquisition.mask, led))
-
-
 def _window_of_mask(acquisition: Acquisition, window: tuple[slice, slice]) -> NDArray[Any]:
     mask = acquisition.mask
     assert mask is not None
@@ -151,8 +154,11 @@ def _window_of_mask(acquisition: Acquisition, window: tuple[slice, slice]) -> ND
 
 
 def liveliest_corner(acquisition: Acquisition, height: int, width: int) -> tuple[int, int]:
-    """(top, left) of the window with the largest variance in the frame that is lit most nearly along the axis."""
-    from scipy.ndimage import uniform_filter
+    """(top, left) of the window with the most fine structure in the frame that is lit most nearly along the axis.
+
+    Fine structure scatters light into all frames; one large dark square has the largest variance, and tells nothing.
+    """
+    from scipy.ndimage import gaussian_laplace, uniform_filter
 
     na = acquisition.illumination.directions(acquisition.patch_center)
     radius = np.hypot(na[:, 0], na[:, 1])
@@ -161,7 +167,7 @@ def liveliest_corner(acquisition: Acquisition, height: int, width: int) -> tuple
     led = int(radius.argmin())
     frame = np.asarray(acquisition.frames.frame(led), np.float64)
     good = counted_pixels(acquisition, led, frame)
-    frame = np.where(good, frame, frame[good].mean() if good.any() else 0.0)
+    frame = gaussian_laplace(np.where(good, frame, frame[good].mean() if good.any() else 0.0), 1.0)
     mean = uniform_filter(frame, (height, width))
     variance = uniform_filter(frame**2, (height, width)) - mean**2
     rows, columns = frame.shape

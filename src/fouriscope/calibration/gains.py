@@ -14,7 +14,7 @@ from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 
 # Dark frames are explained by the object and by the gain alike: the object must be faster.
-DARK_FIELD_SHARE = 0.2
+DARK_FIELD_SHARE = 0.5
 
 
 class LEDGains(Calibrator):
@@ -42,7 +42,7 @@ class LEDGains(Calibrator):
 
     name = "gains"
 
-    def __init__(self, *, every: int = 3, start: float = 10.0, rate: float = 0.5, bound: float = 3.0) -> None:
+    def __init__(self, *, every: int = 2, start: float = 2.0, rate: float = 0.5, bound: float = 3.0) -> None:
         if every < 1 or not 0 < rate <= 1 or not bound > 1:
             raise InvalidInputError(
                 f"every must be at least 1, rate in (0, 1] and bound above 1, got {every}, {rate} and {bound}"

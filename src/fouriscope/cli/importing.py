@@ -29,13 +29,13 @@ from fouriscope.run.sections import RunConfig
 
 # How measured frames are best reconstructed if nobody says otherwise, with the reason that is written beside it.
 RECONSTRUCTION: dict[str, tuple[str, dict[str, Any]]] = {
-    "object": ('phase and absorption; "phase" for a sample that does not absorb', {"model": "complex"}),
+    "object": ('the complex wave behind the sample; "phase" for a sample that does not absorb', {"model": "wave"}),
     "alignment": (
         "found from the frames before the reconstruction; left as described where that explains them as well",
-        {"circles": True, "focus": True, "na": True, "array": True},
+        {"circles": True, "exposure": True, "focus": True, "na": True, "array": True},
     ),
     "calibration": ("refined beside the object: aberrations, brightness of each LED", {"zernike": True, "gains": True}),
-    "solver": ("", {"loss": "amplitude", "start": "epry"}),
+    "solver": ("", {"method": "spectral", "loss": "amplitude", "start": "epry"}),
     "prior": ("", {"name": "tv"}),
     "stop": ("", {"iterations": 150}),
 }

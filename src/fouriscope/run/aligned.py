@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment import Alignment, align
 from fouriscope.optics import LEDArray
@@ -28,11 +30,13 @@ def with_alignment(document: dict[str, Any], alignment: Alignment) -> dict[str, 
     if not alignment.notes:
         return document
     acquisition = alignment.acquisition
+    gains = {} if acquisition.gains is None else {"brightness": np.asarray(acquisition.gains).tolist()}
     return document | {
+        "frames": document["frames"] | gains,
         "microscope": document["microscope"] | {"na": acquisition.optics.na},
         "illumination": _lights(acquisition, document["illumination"]),
         "pupil": document["pupil"] | {"defocus": acquisition.pupil.defocus},
-        "alignment": document["alignment"] | dict.fromkeys(("circles", "focus", "na", "array"), False),
+        "alignment": document["alignment"] | dict.fromkeys(("circles", "exposure", "focus", "na", "array"), False),
     }
 
 

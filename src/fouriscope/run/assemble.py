@@ -92,6 +92,7 @@ def build_acquisition(config: RunConfig, folder: Path) -> Acquisition:
         patch_center=patch_center_of(config, stored, illumination),
         weights=data.weights,
         mask=data.mask,
+        gains=None if source.brightness is None else np.array(source.brightness),
         truth=None if source.truth is None else load_image(folder / source.truth),
     )
 

@@ -42,6 +42,7 @@ class FramesSection(Section):
     dark: str | tuple[str, ...] | None = None
     flat: str | None = None
     exposures: tuple[Positive, ...] | None = None
+    brightness: tuple[Positive, ...] | None = None
     background: float | tuple[float, ...] | Literal["auto"] | None = None
     floor: Annotated[float, Field(ge=0)] = 0.0
     gain: Positive = 1.0

@@ -1,0 +1,85 @@
+"""Orientation and place of the LED array, from the bright frames alone: no exposure or dark field can mislead them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.array import refine_array
+from fouriscope.alignment.brightness import frame_means, place_by_brightness, sides_of_frames
+from fouriscope.alignment.circles import (
+    AS_DESCRIBED,
+    ORIENTATIONS,
+    Orientation,
+    TooFewBrightFramesError,
+    find_array,
+)
+from fouriscope.alignment.trials import Trials, weights_of
+from fouriscope.calibration.positions import as_array
+from fouriscope.optics import LEDArray
+
+# Short reconstructions need so many bright frames that surely hold direct light.
+LEAST_FRAMES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class PlaceFit:
+    """For each orientation of the array its best place, and the misfit of the bright frames there.
+
+    ``misfit_before`` is that of the array as described, where it was described.
+    """
+
+    arrays: dict[Orientation, LEDArray]
+    misfits: dict[Orientation, float]
+    misfit_before: float
+
+    @property
+    def best(self) -> Orientation:
+        return min(self.misfits, key=lambda orientation: self.misfits[orientation])
+
+
+def find_place(acquisition: Acquisition) -> PlaceFit:
+    """Where the array lies and which way round, by short reconstructions of the bright frames.
+
+    For each orientation three places are tried: the described one, the one that brings the bright frames inside the
+    pupil (:func:`~fouriscope.alignment.brightness.place_by_brightness`) and the one that the circles in their spectra
+    tell (:func:`~fouriscope.alignment.find_array`). From the best of them the array is moved as a whole to where the
+    bright frames are explained best.
+
+    Raises :class:`~fouriscope.alignment.circles.TooFewBrightFramesError` where too few frames are surely bright.
+
+    Examples
+    --------
+    >>> import numpy as np, fouriscope as fs
+    >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> leds = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)
+    >>> model = fs.ForwardModel(optics, leds.moved(shift=(2e-3, -1.5e-3)), (64, 64))
+    >>> phase = np.random.default_rng(0).normal(0, 0.5, model.object_shape)
+    >>> frames = fs.simulate(model, phase, seed=0).frames
+    >>> found = find_place(fs.Acquisition(optics, leds, frames, periodic=True))
+    >>> bool(np.allclose(found.arrays[found.best].offset, (2e-3, -1.5e-3), atol=0.05e-3))
+    True
+    """
+    array, _ = as_array(acquisition.illumination)
+    sides = sides_of_frames(acquisition, frame_means(acquisition))
+    if np.count_nonzero(sides > 0) < LEAST_FRAMES:
+        raise TooFewBrightFramesError(
+            f"{np.count_nonzero(sides > 0)} frames surely hold direct light, and {LEAST_FRAMES} are needed; are the "
+            "frames in order?"
+        )
+    bright = replace(acquisition, weights=np.where(sides > 0, weights_of(acquisition), 0.0))
+    trials = Trials.of(bright)
+    circles = find_array(acquisition, orientations=ORIENTATIONS)
+    arrays, misfits = dict[Orientation, LEDArray](), dict[Orientation, float]()
+    before = trials.misfit(illumination=array)
+    for orientation in ORIENTATIONS:
+        turned = LEDArray(orientation(array.positions), array.height, array.rotation, array.offset, array.slide)
+        places = (turned, place_by_brightness(acquisition, turned, sides), circles.arrays[orientation])
+        tried = [trials.misfit(illumination=place) for place in places]
+        start = places[int(np.argmin(tried))]
+        fit = refine_array(replace(bright, illumination=start), motions=("shift",), trials=trials.at(start))
+        found, _ = as_array(fit.illumination)
+        arrays[orientation], misfits[orientation] = found, min(fit.misfit_after, min(tried))
+    return PlaceFit(arrays, misfits, before)
