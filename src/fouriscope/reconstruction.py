@@ -81,7 +81,8 @@ def reconstruct(
         See :class:`fouriscope.ForwardModel`. The automatic margin is none for periodic simulations and 16 frame
         pixels or a few more for measured frames, whose field goes on beyond them.
     align
-        What to find from the frames beforehand: "circles", "exposure", "focus", "na", "array", some of them or "all"; see
+        What to find from the frames beforehand: "circles", "exposure", "focus", "na", "array", "edge", some of them or
+        "all"; see
         :func:`fouriscope.alignment.align`.
     calibrate
         What to refine beside the object: "zernike", "pixels", "gains", "leds", or some of them; see
@@ -193,7 +194,7 @@ def configure(
     chosen_loss = as_loss(loss)
     document: dict[str, Any] = {
         "object": {"model": object, "shape": object_shape, "margin": margin, "precision": precision},
-        "alignment": _switches(("circles", "exposure", "focus", "na", "array") if align == "all" else align),
+        "alignment": _switches(("circles", "exposure", "focus", "na", "array", "edge") if align == "all" else align),
         "calibration": _switches(calibrate),
         "solver": {
             **solver,

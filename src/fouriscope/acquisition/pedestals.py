@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 QUANTILE = 0.02  # of the 3 × 3 means: low enough for a sample that fills the frame, too high for one dead pixel
 DARK_MEAN = 0.3  # of the bright field
+DARK_IF_OUTSIDE = 0.5  # the same for frames whose LED is described well outside the pupil
 DARK_PEDESTAL = 0.1  # of the bright field: light that is everywhere and stronger than this came through the pupil
 
 
@@ -35,15 +36,17 @@ def pedestal(image: NDArray[Any]) -> float:
     return float(np.quantile(uniform_filter(image, 3), QUANTILE))
 
 
-def is_dark(mean: ArrayLike, pedestals: ArrayLike, bright: float) -> NDArray[np.bool_]:
-    """Whether frames are dark field, by their own light alone: LEDs may be elsewhere than they are said to be.
+def is_dark(mean: ArrayLike, pedestals: ArrayLike, bright: float, outside: ArrayLike = False) -> NDArray[np.bool_]:
+    """Whether frames are dark field, by their own light first: LEDs may be elsewhere than they are said to be.
 
     Both the mean and the pedestal must be well below ``bright``, the mean of the bright field, all above the offset. An
     LED at the very edge of the pupil gives a frame that is dim as a whole and yet bright field: its pedestal shows it.
+    Where the LED is described well ``outside`` the pupil, half of the mean is enough: a dark field that was exposed ten
+    times longer has a veil as bright as a dim bright field.
     """
-    return np.asarray(
-        (np.asarray(mean) < DARK_MEAN * bright) & (np.asarray(pedestals) < DARK_PEDESTAL * bright), np.bool_
-    )
+    level = np.asarray(mean)
+    dim = (level < DARK_MEAN * bright) & (np.asarray(pedestals) < DARK_PEDESTAL * bright)
+    return np.asarray(dim | (np.asarray(outside) & (level < DARK_IF_OUTSIDE * bright)), np.bool_)
 
 
 def bright_level(mean: NDArray[np.float64]) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition.survey import Survey, empty_bright_field, relative_exposures
+from fouriscope.acquisition.survey import RIM, Survey, empty_bright_field, relative_exposures
 from fouriscope.acquisition.suspects import bad_frames
 
 FloatArray = NDArray[np.float64]
@@ -63,7 +63,8 @@ def suggest(
         why = f"{share:.2%} of the pixels of {_frames(int(full.sum()))} are full"
         found.append(Suggestion("saturation", survey.saturation / unit, why))
     known = None if offset is None else offset * unit
-    background = [float(f"{level:.4g}") for level in veil(survey, exposures, known) / unit]
+    outside = None if directions is None or na is None else np.hypot(*directions.T) > (1 + RIM) * na
+    background = [float(f"{level:.4g}") for level in veil(survey, exposures, known, outside) / unit]
     # Sums of rounded means leave some 1e-7 of the brightest pixel, which is no light.
     if max(background) > 1e-6 * survey.high.max() / unit:
         why = "stray light: what a dark frame has everywhere, the 2 % quantile of its 3 × 3 means; 0 in bright frames"
@@ -76,12 +77,17 @@ def suggest(
     return [*found, *_rejections(survey)]
 
 
-def veil(survey: Survey, exposures: FloatArray | None = None, offset: float | None = None) -> FloatArray:
+def veil(
+    survey: Survey,
+    exposures: FloatArray | None = None,
+    offset: float | None = None,
+    outside: NDArray[np.bool_] | None = None,
+) -> FloatArray:
     """Stray light of each frame: what a dark frame has everywhere, above the offset and in counts of the shortest
     exposure; 0 of frames that are not dark."""
     level = survey.pedestal - (survey.offset if offset is None else offset)
     level = np.maximum(level / relative_exposures(exposures, len(survey)), 0)
-    return np.where(survey.dark(exposures, offset), level, 0.0)
+    return np.where(survey.dark(exposures, offset, outside), level, 0.0)
 
 
 def _rejections(survey: Survey) -> list[Suggestion]:

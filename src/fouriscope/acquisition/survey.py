@@ -94,15 +94,19 @@ class Survey:
             return self.levels.unit if self.levels.power == 1 else 0.0
         return float(1 << self.bit_shift) if self.dtype.kind in "iu" else 0.0
 
-    def dark(self, exposures: FloatArray | None = None, offset: float | None = None) -> NDArray[np.bool_]:
-        """Which frames are dark field, by their own brightness; directions are not asked, for they may be wrong."""
+    def dark(
+        self, exposures: FloatArray | None = None, offset: float | None = None, outside: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_]:
+        """Which frames are dark field, by their own brightness first, for directions may be wrong; ``outside`` says
+        whose LED is described well outside the pupil."""
         above = self.offset if offset is None else offset
         relative = relative_exposures(exposures, len(self))
         mean, level = (self.mean - above) / relative, (self.pedestal - above) / relative
         sound = (self.broken == 0) & (self.high > self.low)
         if not sound.any():
             return np.zeros(len(self), bool)
-        return np.asarray(sound & is_dark(mean, level, bright_level(mean[sound])))
+        described = False if outside is None else outside
+        return np.asarray(sound & is_dark(mean, level, bright_level(mean[sound]), described))
 
     @property
     def offset(self) -> float:

@@ -16,7 +16,8 @@ from fouriscope.alignment.circles import AS_DESCRIBED, TooFewBrightFramesError
 from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
 from fouriscope.alignment.place import find_place
-from fouriscope.alignment.trials import Trials
+from fouriscope.alignment.sides import sides
+from fouriscope.alignment.trials import Trials, weights_of
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Adjusted, Illumination, LEDArray
 
@@ -46,6 +47,7 @@ def align(
     focus_reach: float = 300e-6,
     na: bool = True,
     array: bool = True,
+    edge: bool = True,
     motions: Sequence[Motion] = ("shift", "rotation", "height"),
     tell: Tell | None = None,
 ) -> Alignment:
@@ -60,7 +62,9 @@ def align(
     5. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`). It comes last, because
        another aperture makes up for an array in the wrong place. If it is another one, all before is done again
        with it;
-    6. exposure and focus once more, now that the rest is known.
+    6. exposure and focus once more, now that the rest is known;
+    7. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`). Their direct
+       light passes in part, no single direction explains that, and an object that has to grows stripes.
 
     Another orientation or place of the array is used only if it explains the frames clearly better than the described
     one; of the defocus the best is taken. ``tell`` is called with each finding as soon as it is made.
@@ -75,6 +79,8 @@ def align(
     def placed(data: Acquisition) -> Acquisition:
         if circles:
             data = _by_bright_frames(data, say)
+        if edge:  # for the searches; who is left out in the end is decided when everything else is known
+            data = replace(data, weights=_weights_without_penumbra(data))
         if exposure:
             data = _exposed(data, data.gains, say)
         if focus:
@@ -92,7 +98,20 @@ def align(
         if focus:
             depth = acquisition.optics.wavelength / acquisition.optics.na**2
             acquisition = _focused(acquisition, min(depth, focus_reach), say)
+    if edge:
+        acquisition = replace(acquisition, weights=described.weights)
+        weights = _weights_without_penumbra(acquisition)
+        between = np.flatnonzero(weights_of(acquisition) != weights)
+        if len(between):
+            listed = ", ".join(map(str, between[:8])) + ("…" if len(between) > 8 else "")
+            say(f"edge: {len(between)} frames hold direct light in part and are left out: {listed}")
+            acquisition = replace(acquisition, weights=weights)
     return Alignment(acquisition, tuple(notes))
+
+
+def _weights_without_penumbra(acquisition: Acquisition) -> NDArray[np.float64]:
+    bright, dark = sides(acquisition)
+    return np.where(bright | dark, weights_of(acquisition), 0.0)
 
 
 def _by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:

@@ -50,7 +50,8 @@ def refine_array(
     """Move the LED array as a rigid body to where a short reconstruction leaves the least misfit.
 
     The misfit after a few sweeps has a sharp minimum at the right place. Steps along the single parameters lead near
-    it, and a simplex search in all of them finds it to some hundredths of a frequency bin. That place replaces the old one only if it explains the frames by
+    it, and a simplex search in all of them finds it to some hundredths of a frequency bin. A place
+    far from the described one pays a price. What is found replaces the old place only if it explains the frames by
     1 % better: a geometry that is right already is left alone.
 
     Gauge: a common shift of all directions is the same as a wedge in the sample. EPRY starts from a flat object on a

@@ -30,8 +30,8 @@ def find_focus(
 ) -> FocusFit:
     """The defocus z within ±``reach`` metres of the pupil's whose short reconstruction leaves the least misfit.
 
-    First on a grid, ``steps_per_depth`` points for each depth of focus λ/NA², which goes on up to twice as far where its
-    best point is its last; then by parabolas around the best point,
+    First on a grid, ``steps_per_depth`` points for each depth of focus λ/NA², which goes on up to twice as far where
+    its best point is its last; then by parabolas around the best point,
     to a hundredth of that depth. Each trial is a few sweeps on a small patch (:class:`~fouriscope.alignment.Trials`).
 
     Examples

@@ -10,7 +10,6 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.array import refine_array
 from fouriscope.alignment.brightness import frame_means, place_by_brightness, sides_of_frames
 from fouriscope.alignment.circles import (
-    AS_DESCRIBED,
     ORIENTATIONS,
     Orientation,
     TooFewBrightFramesError,

@@ -19,6 +19,9 @@ BRIGHT_ENOUGH, DARK_ENOUGH = 0.4, 0.3
 # Of a blood smear and of a resolution target the dark field next to the edge has 0.001, a frame in a penumbra 0.07.
 GROUND = 0.02
 DARKEST = 0.1
+# A frame whose correlation with the bright field exceeds this holds direct light. Both are smoothed over so many
+# pixels, and so many bright frames are looked at.
+ALIKE, SMOOTH, MOST_BRIGHT = 0.1, 3.0, 20
 # LEDs far outside that tell what even the dark has.
 FAR = 8
 
@@ -40,7 +43,8 @@ def sides(acquisition: Acquisition) -> tuple[Bools, Bools]:
         frame = acquisition.frames.frame(int(led))
         pixels = frame[counted_pixels(acquisition, int(led), frame)]
         if pixels.size:
-            means[led], grounds[led] = pixels.mean(), np.quantile(pixels, DARKEST)
+            level = 1.0 if acquisition.gains is None else float(acquisition.gains[led])
+            means[led], grounds[led] = pixels.mean() / level, np.quantile(pixels, DARKEST) / level
     pedestal = grounds[far][np.isfinite(grounds[far])]
     if pedestal.size:
         means, grounds = means - np.median(pedestal), grounds - np.median(pedestal)
@@ -52,4 +56,33 @@ def sides(acquisition: Acquisition) -> tuple[Bools, Bools]:
         return inside, ~inside
     bright = np.where(near, means > BRIGHT_ENOUGH * level, inside)
     dark = np.where(near, (grounds < GROUND * level) & (means < DARK_ENOUGH * level), ~inside)
-    return bright, dark & ~bright
+    dark &= ~bright
+    candidates = np.flatnonzero(near & dark)
+    dark[candidates[_resembles(acquisition, candidates, np.flatnonzero(bright & counts))]] = False
+    return bright, dark
+
+
+def _resembles(acquisition: Acquisition, leds: NDArray[np.int64], bright: NDArray[np.int64]) -> Bools:
+    """Whether frames of ``leds`` look like bright field, on the scale of some pixels: light where the sample is clear.
+
+    Scattered light comes from where it is not: the correlation of a dark field with the bright one is negative. Of
+    four resolution targets and two stained samples it was −0.2 to −0.7, of frames in a penumbra 0.13 to 0.8.
+    """
+    from scipy.ndimage import gaussian_filter
+
+    def smooth(led: int) -> NDArray[np.float64]:
+        frame = np.asarray(acquisition.frames.frame(led), np.float64)
+        good = counted_pixels(acquisition, led, frame)
+        return np.asarray(gaussian_filter(np.where(good, frame, frame[good].mean() if good.any() else 0.0), SMOOTH))
+
+    if not len(bright) or not len(leds):
+        return np.zeros(len(leds), bool)
+    reference = np.mean([smooth(int(led)) for led in bright[:MOST_BRIGHT]], axis=0)
+    reference -= reference.mean()
+    alike = np.zeros(len(leds))
+    for place, led in enumerate(leds):
+        image = smooth(int(led))
+        image -= image.mean()
+        size = float(np.sqrt(np.sum(image**2) * np.sum(reference**2)))
+        alike[place] = float(np.sum(image * reference)) / size if size > 0 else 0.0
+    return alike > ALIKE

@@ -32,7 +32,7 @@ RECONSTRUCTION: dict[str, tuple[str, dict[str, Any]]] = {
     "object": ('the complex wave behind the sample; "phase" for a sample that does not absorb', {"model": "wave"}),
     "alignment": (
         "found from the frames before the reconstruction; left as described where that explains them as well",
-        {"circles": True, "exposure": True, "focus": True, "na": True, "array": True},
+        {"circles": True, "exposure": True, "focus": True, "na": True, "array": True, "edge": True},
     ),
     "calibration": ("refined beside the object: aberrations, brightness of each LED", {"zernike": True, "gains": True}),
     "solver": ("", {"method": "spectral", "loss": "amplitude", "start": "epry"}),

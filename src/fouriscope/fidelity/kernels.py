@@ -23,12 +23,12 @@ def intensity_row(field, frame, mask):  # type: ignore[no-untyped-def]
 
 
 @njit(**PIECE)
-def amplitude_row(field, frame, mask, epsilon, tiny):  # type: ignore[no-untyped-def]
+def amplitude_row(field, frame, mask, tiny):  # type: ignore[no-untyped-def]
     total = frame.dtype.type(0)
     for c in range(frame.size):
         psi = field[c]
-        modulus = np.sqrt(psi.real * psi.real + psi.imag * psi.imag + epsilon) + tiny
-        residual = (modulus - np.sqrt(max(frame[c] + epsilon, frame.dtype.type(0)))) * mask[c]
+        modulus = np.sqrt(psi.real * psi.real + psi.imag * psi.imag) + tiny
+        residual = (modulus - np.sqrt(max(frame[c], frame.dtype.type(0)))) * mask[c]
         total += residual * residual
         q = residual / modulus
         field[c] = complex(psi.real * q, psi.imag * q)
@@ -104,7 +104,7 @@ def led_gradients(  # type: ignore[no-untyped-def]
             if loss == 0:
                 misfit += intensity_row(row, frame[r], mask[r])
             elif loss == 1:
-                misfit += amplitude_row(row, frame[r], mask[r], eps, tiny)
+                misfit += amplitude_row(row, frame[r], mask[r], tiny)
             else:
                 misfit += poisson_row(row, frame[r], mask[r], eps)
         misfits[b] = misfit

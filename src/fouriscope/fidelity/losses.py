@@ -6,12 +6,12 @@ For each, q is the factor with ∂d_j/∂ψ̄ = q ⊙ ψ, which is all that the 
 loss           d_j                                      q
 =============  =======================================  ==================================
 intensity      Σ (I − y)²                               2 (I − y)
-amplitude      Σ (√(I + ε) − √(y + ε))²                 1 − √(y + ε) / √(I + ε)
+amplitude      Σ (√I − √y)²                             1 − √y / √I
 poisson        Σ I − y + (y + ε) log((y + ε)/(I + ε))   1 − (y + ε) / (I + ε)
 =============  =======================================  ==================================
 
-Negative y (additive noise, an offset taken off) counts as it is in the intensity loss; in the others y + ε is not taken
-below 0.
+Negative y (additive noise, an offset taken off) counts as it is in the intensity loss, as 0 in the amplitude loss, and
+y + ε is not taken below 0 in the Poisson loss.
 """
 
 from __future__ import annotations
@@ -54,27 +54,13 @@ class IntensityLoss(Loss):
 
 @dataclass(frozen=True)
 class AmplitudeLoss(Loss):
-    """Stabilises the variance of photon noise; weak dark-field frames count as much as bright ones.
-
-    ``background`` ε, in units of the bright field, does the same for a camera with read noise and rounding: for a
-    variance a + bI that is ε = a/b (Anscombe). Without it the root of noise around zero looks like light, and counts
-    that are mostly zero press the dark field to nothing; with it, what lies well below ε hardly counts.
-    """
+    """Stabilises the variance of photon noise; weak dark-field frames count as much as bright ones."""
 
     name = "amplitude"
     code = 1
-    background: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.background) and self.background >= 0):
-            raise InvalidInputError(f"the background of the amplitude loss must not be negative, got {self.background}")
-
-    @property
-    def epsilon(self) -> float:
-        return self.background
 
     def curvature(self, intensity: NDArray[np.float64]) -> NDArray[np.float64]:
-        return 2 * intensity / (intensity + self.background) if self.background else np.full(intensity.shape, 2.0)
+        return np.full(intensity.shape, 2.0)
 
 
 @dataclass(frozen=True)

@@ -275,8 +275,8 @@ class ForwardModel:
     def coverage(self, leds: LEDs = None, weights: ArrayLike | None = None) -> RealArray:
         """Σ_i w_i |P_i|² at every frequency of the object (DC first), scaled as H: how firmly LEDs hold it.
 
-        Without a margin H_i†H_i is diagonal in the spectrum, and this is the diagonal of Σ_i w_i H_i†H_i; with one it is
-        an upper bound. Zero is where no LED sees anything: outside the band. Weights are 1 by default.
+        Without a margin H_i†H_i is diagonal in the spectrum, and this is the diagonal of Σ_i w_i H_i†H_i; with one it
+        is an upper bound. Zero is where no LED sees anything: outside the band. Weights are 1 by default.
         """
         from fouriscope.forward import kernels
 

@@ -111,7 +111,6 @@ class PhaseObject(ObjectModel):
         )
         return gradient
 
-
     def of_transmittance(self, o: ComplexArray) -> RealArray:
         return np.asarray(np.angle(o), o.real.dtype)
 
@@ -142,15 +141,6 @@ class ComplexObject(ObjectModel):
             gradient.shape[1],
         )
         return gradient
-
-    @abstractmethod
-    def of_transmittance(self, o: ComplexArray) -> RealArray:
-        """x of a complex transmittance; what the object cannot hold (its amplitude, say) is left out."""
-
-    def phase_and_absorption(self, x: RealArray) -> tuple[RealArray, RealArray | None]:
-        """φ and μ of o = e^{iφ − μ}, as people want to see them; no μ for an object that has none."""
-        images = self.images(x)
-        return images[0], images[1] if len(images) > 1 else None
 
     def of_transmittance(self, o: ComplexArray) -> RealArray:
         absorption = -np.log(np.maximum(np.abs(o), AMPLITUDE_FLOOR))

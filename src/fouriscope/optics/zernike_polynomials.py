@@ -125,7 +125,10 @@ def fit_zernike(
     basis = np.stack([zernike(*noll_to_nm(j), np.hypot(y, x), np.arctan2(y, x)) for j in wanted])
     rows: list[NDArray[np.float64]] = []
     steps: list[NDArray[np.float64]] = []
-    for ahead, behind in (((slice(1, None), slice(None)), (slice(-1), slice(None))), ((slice(None), slice(1, None)), (slice(None), slice(-1)))):
+    for ahead, behind in (
+        ((slice(1, None), slice(None)), (slice(-1), slice(None))),
+        ((slice(None), slice(1, None)), (slice(None), slice(-1))),
+    ):
         product = pupil[ahead] * np.conj(pupil[behind])
         inside = product != 0
         weight = np.sqrt(np.abs(product[inside]))

@@ -30,13 +30,15 @@ def with_alignment(document: dict[str, Any], alignment: Alignment) -> dict[str, 
     if not alignment.notes:
         return document
     acquisition = alignment.acquisition
+    weights = {} if acquisition.weights is None else {"weights": np.asarray(acquisition.weights, float).tolist()}
     gains = {} if acquisition.gains is None else {"brightness": np.asarray(acquisition.gains).tolist()}
     return document | {
-        "frames": document["frames"] | gains,
+        "frames": document["frames"] | gains | weights,
         "microscope": document["microscope"] | {"na": acquisition.optics.na},
         "illumination": _lights(acquisition, document["illumination"]),
         "pupil": document["pupil"] | {"defocus": acquisition.pupil.defocus},
-        "alignment": document["alignment"] | dict.fromkeys(("circles", "exposure", "focus", "na", "array"), False),
+        "alignment": document["alignment"]
+        | dict.fromkeys(("circles", "exposure", "focus", "na", "array", "edge"), False),
     }
 
 

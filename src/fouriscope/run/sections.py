@@ -245,8 +245,9 @@ class AlignmentSection(Section):
     """[alignment]: what is found from the frames before the reconstruction; see ``fouriscope.alignment``.
 
     ``circles`` places the LED array by its bright frames and the circles in their spectra and tells its orientation,
-    ``exposure`` finds how much longer dark-field frames were exposed than bright-field ones, ``focus`` finds the defocus within ±``focus_reach`` metres, ``na`` the objective's aperture, ``array`` moves the LED
-    array as a rigid body (``motions``) to where short reconstructions of a small patch explain the frames best.
+    ``exposure`` finds how much longer dark-field frames were exposed than bright-field ones, ``focus`` finds the
+    defocus within ±``focus_reach`` metres, ``na`` the objective's aperture, ``array`` moves the LED array as a rigid body (``motions``) to where short reconstructions of a small patch explain the frames best, and
+    ``edge`` leaves out LEDs whose direct light passes in part.
     """
 
     circles: bool = False
@@ -255,11 +256,12 @@ class AlignmentSection(Section):
     focus_reach: Annotated[float, Field(gt=0, lt=0.1)] = 300e-6
     na: bool = False
     array: bool = False
+    edge: bool = False
     motions: tuple[Literal["shift", "rotation", "height", "pitch"], ...] = ("shift", "rotation", "height")
 
     @property
     def is_wanted(self) -> bool:
-        return self.circles or self.exposure or self.focus or self.na or self.array
+        return self.circles or self.exposure or self.focus or self.na or self.array or self.edge
 
 
 class CalibrationSection(Section):

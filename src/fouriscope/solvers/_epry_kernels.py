@@ -77,7 +77,7 @@ def sweep(  # type: ignore[no-untyped-def]
     misfits[b] = d_b of the field before its update, in the given loss; lights[b] = the mean of max(y_b, 0), which
     bounds what an object that explains the frames may hold. ``largest_lever`` is max|P|² max|O|² before the sweep.
 
-    The field's modulus is replaced by √y where the mask is 1 (or, if the amplitude loss has an ε, |u|² + ε by y + ε); only the *change* of the field is transformed back, and
+    The field's modulus is replaced by √y where the mask is 1; only the *change* of the field is transformed back, and
     that is zero in the margin and under the mask. A field that is exactly zero has no phase to keep, and stays.
     """
     real = frames.dtype.type
@@ -92,8 +92,6 @@ def sweep(  # type: ignore[no-untyped-def]
     # The way back: F of F⁻¹ is the number of the grid's pixels, and amplitude_row returns the change with a minus.
     back = real(-(spectrum.size / (grid_rows * grid_columns)))
     eps, tiny, delta = real(epsilon), real(1e-12), real(damping)
-    # The ε of the Poisson loss is no part of the projection.
-    softening = eps if loss == 1 else real(0)
     alpha, beta = real(object_step), real(pupil_step)
     brightest = real(largest_lever)
     window_rows, window_columns = frames.shape[1], frames.shape[2]
@@ -113,7 +111,7 @@ def sweep(  # type: ignore[no-untyped-def]
             elif loss == 2:
                 row_copy[:] = row
                 misfit += poisson_row(row_copy, frame[r], mask[r], eps)
-            amplitude_misfit = amplitude_row(row, frame[r], mask[r], softening, tiny)
+            amplitude_misfit = amplitude_row(row, frame[r], mask[r], tiny)
             if loss == 1:
                 misfit += amplitude_misfit
             light += _light_row(frame[r], mask[r])

@@ -52,7 +52,11 @@ class Denoising:
 
         At a flat start dark-field frames say nothing to first order, and only bright-field LEDs can be asked.
         """
-        if self.fixed_strength is not None or iteration not in TEMPERATURE_TAKEN_AT or all(prior.strength != "auto" for prior in self.priors):
+        if (
+            self.fixed_strength is not None
+            or iteration not in TEMPERATURE_TAKEN_AT
+            or all(prior.strength != "auto" for prior in self.priors)
+        ):
             return
         bright = population[self.fidelity.model.geometry.bright_field[population]]
         flat_start = not iteration and len(bright)
@@ -69,7 +73,9 @@ class Denoising:
         weaker the prior. Images share one τ: θn/r summed over them.
         """
         self.temperature = temperature
-        inverse = [1 / max(self._natural(*pair), TINY) for pair in zip(self.priors, self.object.images(reference), strict=True)]
+        inverse = [
+            1 / max(self._natural(*pair), TINY) for pair in zip(self.priors, self.object.images(reference), strict=True)
+        ]
         self.fixed_strength = temperature * len(inverse) / sum(inverse) if sum(inverse) > 0 else 0.0
 
     def _natural(self, prior: Prior, image: RealArray) -> float:

@@ -80,8 +80,8 @@ class EPRY(Solver):
     ----------
     x
         What the model's object can hold. "wave": all of it. "complex": phase and absorption −log\|o\|. "phase": the
-        phase alone, though inside EPRY the amplitude is free. The phase is measured from the direction of the mean of o, lies within ±π
-        of it, and is not unwrapped.
+        phase alone, though inside EPRY the amplitude is free. The phase is measured from the direction of the mean of
+        o, lies within ±π of it, and is not unwrapped.
 
     References
     ----------

@@ -103,7 +103,9 @@ class Spectral(Descent):
         if not (math.isfinite(denoiser_weight) and denoiser_weight > 0):
             raise InvalidInputError(f"denoiser_weight must be a positive number, got {denoiser_weight!r}")
         if step != "auto" and not 0 < step <= 1:
-            raise InvalidInputError(f'step must lie between 0 and 1 for the method "spectral", or be "auto", got {step}')
+            raise InvalidInputError(
+                f'step must lie between 0 and 1 for the method "spectral", or be "auto", got {step}'
+            )
         self.denoiser_weight, self.balance = float(denoiser_weight), balance
         self._passes = 0.0
         self._settled = False
@@ -118,7 +120,8 @@ class Spectral(Descent):
             self._control.size = 1.0
 
     def iterate(self) -> StepReport:
-        if not self._settled and (np.any(self._x) and not self._iterations or self._iterations >= SETTLED):
+        began = SETTLED if self._start_name == "flat" else 0
+        if not self._settled and self._iterations >= began:
             self._settle()
         x, model = self._x, self.fidelity.model
         slope = self.slope(x)
@@ -146,7 +149,7 @@ class Spectral(Descent):
         )
 
     def _settle(self) -> None:
-        """Take what the estimate leaves of the frames for noise, weigh them by it, and fix the strength of the prior."""
+        """Take what the estimate leaves of the frames for noise, weigh them by it, and fix the prior's strength."""
         fidelity, leds = self.fidelity, self.sampler.population
         pixels = np.array([np.count_nonzero(fidelity.mask_of(int(led))) for led in leds])
         variances = np.full(len(fidelity), np.nan)

@@ -84,7 +84,7 @@ def first_sweeps(
             (np.arange(size) - size // 2) * step / geometry.optics.cutoff
             for size, step in zip(geometry.grid_shape, geometry.frequency_step, strict=True)
         ]
-        found = fit_zernike(solver.pupil, *places, modes)
+        found = fit_zernike(solver.pupil, places[0], places[1], modes)
         zernike = {j: known.zernike.get(j, 0.0) + found.get(j, 0.0) for j in {*known.zernike, *found}}
         fidelity.use(fidelity.model.revised(pupil=replace(known, zernike=zernike)))
     if fidelity.model.object.name == "wave":
