@@ -267,7 +267,7 @@ def solver_with(
     if config.calibration.leds:
         _require_room(fidelity.model, config.calibration.leds_bound)
     calibration = build_calibration(config.calibration)
-    if start == "epry" and config.calibration.zernike and config.solver.method != "epry":
+    if isinstance(start, str) and start == "epry" and config.calibration.zernike and config.solver.method != "epry":
         start = starting_point(start, fidelity, sampler.population, modes=config.calibration.zernike_modes)
     common: dict[str, Any] = {"start": start, "seed": config.solver.seed, "truth": acquisition.truth}
     solver = _build_method(config, fidelity, sampler, common, prior, prior_absorption)

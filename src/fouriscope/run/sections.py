@@ -246,8 +246,9 @@ class AlignmentSection(Section):
 
     ``circles`` places the LED array by its bright frames and the circles in their spectra and tells its orientation,
     ``exposure`` finds how much longer dark-field frames were exposed than bright-field ones, ``focus`` finds the
-    defocus within ±``focus_reach`` metres, ``na`` the objective's aperture, ``array`` moves the LED array as a rigid body (``motions``) to where short reconstructions of a small patch explain the frames best, and
-    ``edge`` leaves out LEDs whose direct light passes in part.
+    defocus within ±``focus_reach`` metres, ``na`` the objective's aperture, ``array`` moves the LED array as a
+    rigid body (``motions``) to where short reconstructions of a small patch explain the frames best, and ``edge``
+    leaves out LEDs whose direct light passes in part.
     """
 
     circles: bool = False
