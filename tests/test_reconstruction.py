@@ -250,7 +250,7 @@ def test_double_precision_agrees_with_single(data: fs.Acquisition) -> None:
         ({"loss": "huber"}, "loss must be one of intensity, amplitude, poisson, got 'huber'"),
         ({"sampler": "lazy"}, "solver.sampler: Input should be"),
         ({"step": -1.0}, "solver.step: Input should be greater than 0"),
-        ({"method": "fista"}, "solver.method: Input should be 'pnp', 'admm', 'red' or 'epry', got 'fista'"),
+        ({"method": "fista"}, "solver.method: Input should be 'pnp', 'admm', 'red', 'spectral' or 'epry', got 'fista'"),
         ({"steps_per_denoising": 0}, "solver.steps_per_denoising: Input should be greater than or equal to 1, got 0"),
         ({"steps_per_denoising": "often"}, "solver.steps_per_denoising: Input should be"),
         ({"data_steps": 1.5}, "solver.data_steps: Input should be a valid integer"),

@@ -106,7 +106,10 @@ def test_defaults_are_those_of_the_paper() -> None:
         ({"solver": {"step": "fast"}}, "solver.step: Input should be a valid number"),
         ({"solver": {"loss": "huber"}}, "solver.loss: Input should be 'intensity', 'amplitude' or 'poisson'"),
         ({"solver": {"batch": 0}}, "solver.batch: Input should be greater than or equal to 1, got 0"),
-        ({"solver": {"method": "fista"}}, "solver.method: Input should be 'pnp', 'admm', 'red' or 'epry', got 'fista'"),
+        (
+            {"solver": {"method": "fista"}},
+            "solver.method: Input should be 'pnp', 'admm', 'red', 'spectral' or 'epry', got 'fista'",
+        ),
         (
             {"solver": {"steps_per_denoising": 0}},
             "solver.steps_per_denoising: Input should be greater than or equal to 1",

@@ -80,7 +80,7 @@ def align(
         if circles:
             data = _by_bright_frames(data, say)
         if edge:  # for the searches; who is left out in the end is decided when everything else is known
-            data = replace(data, weights=_weights_without_penumbra(data))
+            data = _weighed(data, _weights_without_penumbra(data))
         if exposure:
             data = _exposed(data, data.gains, say)
         if focus:
@@ -99,14 +99,19 @@ def align(
             depth = acquisition.optics.wavelength / acquisition.optics.na**2
             acquisition = _focused(acquisition, min(depth, focus_reach), say)
     if edge:
-        acquisition = replace(acquisition, weights=described.weights)
+        acquisition = _weighed(acquisition, weights_of(described))
         weights = _weights_without_penumbra(acquisition)
         between = np.flatnonzero(weights_of(acquisition) != weights)
         if len(between):
             listed = ", ".join(map(str, between[:8])) + ("…" if len(between) > 8 else "")
             say(f"edge: {len(between)} frames hold direct light in part and are left out: {listed}")
-            acquisition = replace(acquisition, weights=weights)
+            acquisition = _weighed(acquisition, weights)
     return Alignment(acquisition, tuple(notes))
+
+
+def _weighed(acquisition: Acquisition, weights: NDArray[np.float64]) -> Acquisition:
+    same = np.array_equal(weights_of(acquisition), weights)
+    return acquisition if same else replace(acquisition, weights=weights)
 
 
 def _weights_without_penumbra(acquisition: Acquisition) -> NDArray[np.float64]:
@@ -145,10 +150,10 @@ def _exposed(acquisition: Acquisition, before: NDArray[Any] | None, say: Tell) -
     fit = find_exposure(replace(acquisition, gains=before))
     if not fit.changed:
         say("exposure: dark-field frames are as bright as bright-field ones predict")
-        return replace(acquisition, gains=before)
+        return acquisition if acquisition.gains is before else replace(acquisition, gains=before)
     say(
-        f"exposure: {int(fit.dark.sum())} dark-field frames look {fit.ratio:.2g} times brighter than bright-field ones "
-        "predict; they were exposed longer, most likely"
+        f"exposure: {int(fit.dark.sum())} dark-field frames look {fit.ratio:.2g} times as bright as bright-field ones "
+        f"predict; they were exposed {'longer' if fit.ratio > 1 else 'shorter'}, most likely"
     )
     return replace(acquisition, gains=fit.gains)
 

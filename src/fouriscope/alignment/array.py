@@ -19,8 +19,9 @@ Motion = Literal["shift", "rotation", "height", "pitch"]
 
 # The new place must explain the frames this much better than the old one, or the old one stays.
 LEAST_GAIN = 0.01
-# Steps along the single parameters, in frequency bins (root mean square over the LEDs), before the simplex search.
-STEPS = (1.0, 0.5, 0.25)
+# In frequency bins (root mean square over the LEDs): steps that turn and stretch the array, then the first simplex.
+STEPS = (1.0, 0.5)
+SIMPLEX = 0.3
 # What is described is believed: a displacement of so many bins costs this share of the misfit, times their square.
 # Sparse arrays have hollows far away that are as deep as the right one.
 TRUST = 0.02
@@ -49,8 +50,8 @@ def refine_array(
 ) -> ArrayFit:
     """Move the LED array as a rigid body to where a short reconstruction leaves the least misfit.
 
-    The misfit after a few sweeps has a sharp minimum at the right place. Steps along the single parameters lead near
-    it, and a simplex search in all of them finds it to some hundredths of a frequency bin. A place
+    The misfit after a few sweeps has a sharp minimum at the right place. Steps that turn and stretch the array
+    lead near it, and a simplex search in all parameters finds it to some hundredths of a frequency bin. A place
     far from the described one pays a price. What is found replaces the old place only if it explains the frames by
     1 % better: a geometry that is right already is left alone.
 
@@ -101,16 +102,16 @@ def refine_array(
             tried[place] = np.inf if outside else price * trials.misfit(illumination=moved(np.array(place)))
         return tried[place]
 
-    start = _compass(misfit, np.zeros(len(names)))
+    start = _compass(misfit, np.zeros(len(names)), [place for place, name in enumerate(names) if name not in "yx"])
     found = minimize(
         misfit,
         start,
         method="Nelder-Mead",
         options={
-            "initial_simplex": np.vstack([start, start + STEPS[-1] * np.eye(len(names))]),
+            "initial_simplex": np.vstack([start, start + SIMPLEX * np.eye(len(names))]),
             "xatol": 0.01,
             "fatol": 1e-3 * before,
-            "maxfev": 40 * len(names),
+            "maxfev": 60 * len(names),
         },
     )
     if not found.fun < (1 - LEAST_GAIN) * before:
@@ -118,18 +119,20 @@ def refine_array(
     return ArrayFit(moved(found.x), before, float(found.fun), len(tried))
 
 
-def _compass(misfit: Callable[[NDArray[np.float64]], float], start: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compass(
+    misfit: Callable[[NDArray[np.float64]], float], start: NDArray[np.float64], axes: list[int]
+) -> NDArray[np.float64]:
     """The best place that steps along single axes reach, long ones first.
 
     Far from the minimum the misfit is rough, and a small simplex ends in the next hollow: two degrees of rotation were
-    found as one.
+    found as one. Shifts stay as they are: by a whole bin the array looks the same but for the pupil's edge.
     """
     best = start
     for step in STEPS:
         improved = True
         while improved:
-            around = [best + sign * step * axis for axis in np.eye(len(start)) for sign in (1, -1)]
-            nearest = min(around, key=misfit)
+            around = [best + sign * step * np.eye(len(start))[axis] for axis in axes for sign in (1, -1)]
+            nearest = min(around, key=misfit, default=best)
             improved = misfit(nearest) < misfit(best)
             best = nearest if improved else best
     return best

@@ -77,7 +77,8 @@ def find_exposure(acquisition: Acquisition, *, trials: Trials | None = None) -> 
             look(best - step)
             look(best + step)
     best = min(seen, key=lambda power: seen[power], default=0.0)
-    if not seen or not seen[best] < (1 - LEAST_GAIN) * seen[0.0]:
+    # The best at an end of what was tried is no minimum: something else is wrong.
+    if not seen or not LEAST < best < MOST or not seen[best] < (1 - LEAST_GAIN) * seen[0.0]:
         best = 0.0
     powers = np.array(sorted(seen))
     misfits = np.array([seen[float(power)] for power in powers])

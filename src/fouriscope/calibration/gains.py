@@ -13,9 +13,6 @@ from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 
-# Dark frames are explained by the object and by the gain alike: the object must be faster.
-DARK_FIELD_SHARE = 0.5
-
 
 class LEDGains(Calibrator):
     """g_i of y_i ≈ g_i |H_i o|², frame by frame, within a factor ``bound`` of where they began.
@@ -35,19 +32,25 @@ class LEDGains(Calibrator):
         Passes over the measurements before the first turn. Dark frames grow slowly with the object, and a gain that
         makes up for what is not there yet would keep it from coming.
     rate
-        The part of the way, in the logarithm; a fifth of it in the dark field.
+        The part of the way, in the logarithm.
+    dark_share
+        Of that part in the dark field. Dark frames are explained by the object and by the gain alike, and the object
+        must be faster.
     bound
         Gains stay within 1/bound … bound of where they began.
     """
 
     name = "gains"
 
-    def __init__(self, *, every: int = 2, start: float = 2.0, rate: float = 0.5, bound: float = 3.0) -> None:
-        if every < 1 or not 0 < rate <= 1 or not bound > 1:
+    def __init__(
+        self, *, every: int = 3, start: float = 10.0, rate: float = 0.5, dark_share: float = 0.2, bound: float = 3.0
+    ) -> None:
+        if every < 1 or not 0 < rate <= 1 or not 0 < dark_share <= 1 or not bound > 1:
             raise InvalidInputError(
-                f"every must be at least 1, rate in (0, 1] and bound above 1, got {every}, {rate} and {bound}"
+                "every must be at least 1, rate and dark_share in (0, 1] and bound above 1, got "
+                f"{every}, {rate}, {dark_share} and {bound}"
             )
-        self.rate, self.bound = rate, bound
+        self.rate, self.dark_share, self.bound = rate, dark_share, bound
         self._turns = Turns(every, start)
         self._began: NDArray[np.float64] | None = None
 
@@ -59,7 +62,7 @@ class LEDGains(Calibrator):
         if self._began is None:
             self._began = logs.copy()
         used = batch.leds[fidelity.weights[batch.leds] > 0]
-        rates = np.where(model.geometry.bright_field[used], self.rate, self.rate * DARK_FIELD_SHARE)
+        rates = np.where(model.geometry.bright_field[used], self.rate, self.rate * self.dark_share)
         logs[used] += rates * np.log(gain_ratios(fidelity, x, used))
         counted = fidelity.weights > 0
         bright = model.geometry.bright_field & counted

@@ -117,8 +117,8 @@ def fit_zernike(
     >>> y, x = np.mgrid[-1:1:41j, -1:1:41j]
     >>> disc = np.hypot(y, x) <= 1
     >>> pupil = disc * np.exp(1j * (6 * zernike(2, 0, np.hypot(y, x), 0.0) + 2 * x))
-    >>> {j: round(c, 6) for j, c in fit_zernike(pupil, y[:, 0], x[0], (4, 11)).items()}
-    {4: 6.0, 11: 0.0}
+    >>> [round(abs(c), 6) for c in fit_zernike(pupil, y[:, 0], x[0], (4, 11)).values()]
+    [6.0, 0.0]
     """
     y, x = np.meshgrid(np.asarray(fy, np.float64), np.asarray(fx, np.float64), indexing="ij")
     wanted = (2, 3, *modes)

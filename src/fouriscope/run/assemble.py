@@ -169,15 +169,19 @@ def chosen_margin(config: ReconstructionConfig, frame_shape: tuple[int, int], *,
     return 0 if periodic else automatic_margin(frame_shape)
 
 
-def build_calibration(section: CalibrationSection) -> Calibration | None:
-    """What the section [calibration] refines, the coarsest first; None if that is nothing."""
+def build_calibration(section: CalibrationSection, *, early: bool = False) -> Calibration | None:
+    """What the section [calibration] refines, the coarsest first; None if that is nothing.
+
+    ``early``: the object explains the dark field from the beginning, so that gains need not wait for it.
+    """
     wanted: list[Calibrator] = []
     if section.zernike:
         wanted.append(ZernikePupil(section.zernike_modes))
     if section.pixels:
         wanted.append(PixelPupil())
     if section.gains:
-        wanted.append(LEDGains(bound=section.gains_bound))
+        pace: dict[str, Any] = {"every": 2, "start": 2.0, "dark_share": 0.5} if early else {}
+        wanted.append(LEDGains(bound=section.gains_bound, **pace))
     if section.leds:
         wanted.append(LEDPositions(bound=section.leds_bound))
     return Calibration(wanted) if wanted else None
@@ -266,7 +270,8 @@ def solver_with(
     """The configured solver over a fidelity and a sampler, with its calibration."""
     if config.calibration.leds:
         _require_room(fidelity.model, config.calibration.leds_bound)
-    calibration = build_calibration(config.calibration)
+    early = config.solver.method == "spectral" and config.solver.start == "epry"
+    calibration = build_calibration(config.calibration, early=early)
     if isinstance(start, str) and start == "epry" and config.calibration.zernike and config.solver.method != "epry":
         start = starting_point(start, fidelity, sampler.population, modes=config.calibration.zernike_modes)
     common: dict[str, Any] = {"start": start, "seed": config.solver.seed, "truth": acquisition.truth}

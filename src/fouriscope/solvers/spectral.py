@@ -74,7 +74,8 @@ class Spectral(Descent):
     >>> import numpy as np, fouriscope as fs
     >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
     >>> model = fs.ForwardModel(optics, fs.LEDArray.square(7, pitch=4e-3, height=70e-3), (24, 24))
-    >>> data = fs.simulate(model, 0.2 * (np.indices(model.object_shape).sum(axis=0) % 40 < 20), snr_db=40, seed=0)
+    >>> phase = 0.2 * (np.indices(model.object_shape).sum(axis=0) % 40 < 20)
+    >>> data = fs.Acquisition(optics, model.illumination, fs.simulate(model, phase, snr_db=40, seed=0).frames)
     >>> result = fs.reconstruct(data, method="spectral", object="wave", loss="amplitude", prior=None, batch=None,
     ...                         iterations=20)
     >>> bool(np.all(np.diff(result.history["misfit"]) <= 0))
