@@ -82,8 +82,6 @@ def refine_array(
         place = _moved(array, names, np.asarray(values) * units)
         return place if shifts is None else Adjusted(place, shifts)
 
-    from scipy.optimize import minimize
-
     before = trials.misfit(illumination=moved(np.zeros(len(names))))
     if not np.isfinite(before):
         raise InvalidInputError(
@@ -102,21 +100,33 @@ def refine_array(
             tried[place] = np.inf if outside else price * trials.misfit(illumination=moved(np.array(place)))
         return tried[place]
 
-    start = _compass(misfit, np.zeros(len(names)), [place for place, name in enumerate(names) if name not in "yx"])
+    turned = _compass(misfit, np.zeros(len(names)), [place for place, name in enumerate(names) if name not in "yx"])
+    # From the described place too: a turn that makes up for a shift ends in a hollow of its own.
+    starts = [np.zeros(len(names)), *([turned] if turned.any() else [])]
+    found = min((_simplex(misfit, start, before) for start in starts), key=lambda one: one[1])
+    if not found[1] < (1 - LEAST_GAIN) * before:
+        return ArrayFit(acquisition.illumination, before, before, len(tried))
+    return ArrayFit(moved(found[0]), before, found[1], len(tried))
+
+
+def _simplex(
+    misfit: Callable[[NDArray[np.float64]], float], start: NDArray[np.float64], scale: float
+) -> tuple[NDArray[np.float64], float]:
+    """(place, misfit) of the minimum nearest to ``start``; misfits are of the order of ``scale``."""
+    from scipy.optimize import minimize
+
     found = minimize(
         misfit,
         start,
         method="Nelder-Mead",
         options={
-            "initial_simplex": np.vstack([start, start + SIMPLEX * np.eye(len(names))]),
+            "initial_simplex": np.vstack([start, start + SIMPLEX * np.eye(len(start))]),
             "xatol": 0.01,
-            "fatol": 1e-3 * before,
-            "maxfev": 60 * len(names),
+            "fatol": 1e-3 * scale,
+            "maxfev": 60 * len(start),
         },
     )
-    if not found.fun < (1 - LEAST_GAIN) * before:
-        return ArrayFit(acquisition.illumination, before, before, len(tried))
-    return ArrayFit(moved(found.x), before, float(found.fun), len(tried))
+    return np.asarray(found.x), float(found.fun)
 
 
 def _compass(
