@@ -17,6 +17,9 @@ from fouriscope.solvers.strength import noise_temperature
 
 # Iterations before which the temperature of the noise is measured (again): it depends on the object.
 TEMPERATURE_TAKEN_AT = (0, 10, 30, 100)
+# The θ of priors is that of images on a grid for the intensity, with twice the pixels of the field's along each axis:
+# there n is four times as large, and the same image twice as rough in sum, which counts once more in λr.
+OVERSAMPLED = 4.0
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -70,16 +73,18 @@ class Denoising:
         """From now on automatic strengths are T · natural_strength of the images of ``reference``, one for them all.
 
         A strength that follows the estimate it regularises runs away on measured frames: the noisier the image, the
-        weaker the prior. Images share one τ: θn/r summed over them.
+        weaker the prior. So it is found once. Images share one τ: θn/r summed over them.
         """
         self.temperature = temperature
-        inverse = [
-            1 / max(self._natural(*pair), TINY) for pair in zip(self.priors, self.object.images(reference), strict=True)
-        ]
+        pairs = zip(self.priors, self.object.images(reference), strict=True)
+        inverse = [1 / max(self._natural(prior, image), TINY) for prior, image in pairs]
         self.fixed_strength = temperature * len(inverse) / sum(inverse) if sum(inverse) > 0 else 0.0
 
     def _natural(self, prior: Prior, image: RealArray) -> float:
-        return prior.natural_strength(image) if prior.strength == "auto" else math.inf
+        if prior.strength != "auto":
+            return math.inf
+        finer = OVERSAMPLED if self.object.band == "field" and prior.has_objective else 1.0
+        return finer * prior.natural_strength(image)
 
     def __call__(self, z: RealArray, step: float) -> RealArray:
         """Denoise after steps down the data fidelity of length ``step`` in all: σ = √(step · λ).

@@ -177,18 +177,20 @@ class Spectral(Descent):
         return self._full
 
     def own_state(self) -> SolverState:
-        assert self._known is not None
-        arrays = {"coverage": self._full, "weights": self.fidelity.weights}
-        values = {"passes": self._passes, "measured_at": self._known[1], "settled": self._settled}
+        arrays = {"weights": self.fidelity.weights} | ({} if self._known is None else {"coverage": self._full})
+        measured_at = None if self._known is None else self._known[1]
+        values = {"passes": self._passes, "measured_at": measured_at, "settled": self._settled}
         return SolverState(arrays, values | {"strength": self.denoise.fixed_strength})
 
     def load_own_state(self, state: SolverState) -> None:
         values = state.values
         self._passes, self._settled = float(values["passes"]), bool(values["settled"])
-        self._full = state.arrays["coverage"]
         self.fidelity.reweigh(state.arrays["weights"])
         self.denoise.fixed_strength = values["strength"]
-        self._known = (self.fidelity.model, float(values["measured_at"]))
+        self._known = None
+        if "coverage" in state.arrays:
+            self._full = state.arrays["coverage"]
+            self._known = (self.fidelity.model, float(values["measured_at"]))
 
 
 def frame_worth(variances: NDArray[np.float64], bright_field: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -1,0 +1,152 @@
+"""The spectral solver: it never rises, never leaves its band, does not wear out, and resumes exactly."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import ArrayFrames
+from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import AllLEDs, DataFidelity, Sampler, StratifiedSampler
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import LEDArray
+from fouriscope.priors import TV, NoPrior, Prior
+from fouriscope.solvers import History, Iterations, Spectral
+from fouriscope.solvers.spectral import frame_worth
+from tests.conftest import OPTICS
+
+LEDS = LEDArray.square(9, pitch=4e-3, height=70e-3)
+
+
+def wave(model: ForwardModel, seed: int = 0) -> NDArray[np.complex64]:
+    """A smooth complex object within the band of the LEDs."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=model.object_shape) + 1j * rng.normal(size=model.object_shape)
+    fy, fx = (np.fft.fftfreq(size) for size in model.object_shape)
+    falloff = np.exp(-((fy[:, None] ** 2 + fx[None] ** 2) / 0.02)) * (model.coverage() > 0)
+    rough = np.fft.ifft2(np.fft.fft2(noise) * falloff)
+    return (1 + 0.4 * rough / np.abs(rough).std()).astype(np.complex64)
+
+
+def problem(*, margin: int = 0, photons: float | None = 2000, loss: str = "amplitude") -> DataFidelity:
+    model = ForwardModel(OPTICS, LEDS, (32, 32), object="wave", margin=margin)
+    frames = model.intensity(model.object.of_transmittance(wave(model)))
+    if photons is not None:
+        frames = np.random.default_rng(1).poisson(frames * photons) / photons
+    return DataFidelity(model, ArrayFrames(frames.astype(np.float32)), loss=loss)
+
+
+def solver(fidelity: DataFidelity, *, batch: int | None = 20, prior: type[Prior] = NoPrior, seed: int = 0) -> Spectral:
+    everything = np.arange(len(fidelity))
+    sampler: Sampler = AllLEDs(everything)
+    if batch is not None:
+        sampler = StratifiedSampler(everything, batch, fidelity.model.geometry.bright_field)
+    return Spectral(fidelity, sampler, [prior(), prior()], seed=seed)
+
+
+def error(fidelity: DataFidelity, x: NDArray[np.float32], truth: NDArray[np.complex64] | None = None) -> float:
+    """NRMSE of the complex wave without the one phase that no frame shows."""
+    found = fidelity.model.transmittance(x)
+    truth = wave(fidelity.model) if truth is None else truth
+    turn = np.vdot(found, truth)
+    return float(np.linalg.norm(found * turn / abs(turn) - truth) / np.linalg.norm(truth))
+
+
+@pytest.mark.parametrize("margin", [0, 6])
+def test_with_all_frames_the_misfit_never_rises(margin: int) -> None:
+    history = solver(problem(margin=margin), batch=None).solve(Iterations(25))
+    assert np.all(np.diff(history["misfit"]) <= 1e-6 * history["misfit"][0])
+    assert history["misfit"][-1] < 0.1 * history["misfit"][0]
+
+
+def test_coverage_is_the_diagonal_of_the_normal_operator() -> None:
+    model = ForwardModel(OPTICS, LEDS, (24, 24), object="wave", gains=np.linspace(0.5, 2, 81), dtype=np.float64)
+    weights = np.linspace(1, 3, 81)
+    rng = np.random.default_rng(0)
+    o = rng.normal(size=model.object_shape) + 1j * rng.normal(size=model.object_shape)
+    fields = model.apply(o) * weights[:, None, None]
+    expected = np.fft.ifft2(np.fft.fft2(o) * model.coverage(weights=weights))
+    np.testing.assert_allclose(model.adjoint(fields), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("prior", [NoPrior, TV])
+@pytest.mark.parametrize("iterations", [30, 120])
+def test_nothing_appears_where_no_frame_sees_it(prior: type[Prior], iterations: int) -> None:
+    one = solver(problem(margin=4), prior=prior)
+    one.solve(Iterations(iterations))
+    model = one.fidelity.model
+    power = np.abs(np.fft.fft2(model.transmittance(one.x))) ** 2
+    power[0, 0] = 0
+    assert power[model.coverage() == 0].sum() < 1e-9 * power.sum()
+
+
+def test_more_iterations_do_not_wear_it_out() -> None:
+    fidelity = problem()
+    one = solver(fidelity)
+    one.solve(Iterations(40))
+    early = error(fidelity, one.x)
+    one.solve(Iterations(300))
+    assert early < 0.08
+    assert error(fidelity, one.x) < 1.05 * early
+
+
+def test_a_prior_helps_where_there_is_noise() -> None:
+    """On discs, which total variation is for, with the strength that the frames tell."""
+    model = ForwardModel(OPTICS, LEDS, (32, 32), object="wave")
+    y, x = np.indices(model.object_shape) - model.object_shape[0] / 2
+    discs = np.where(np.hypot(y, x) < 20, 0.6 * np.exp(0.5j), 1) * np.where(np.hypot(y - 15, x + 12) < 9, np.exp(1j), 1)
+    truth = np.fft.ifft2(np.fft.fft2(discs) * (model.coverage() > 0)).astype(np.complex64)
+    frames = np.random.default_rng(0).poisson(model.intensity(model.object.of_transmittance(truth)) * 200) / 200
+    errors = []
+    for prior in (NoPrior, TV):
+        fidelity = DataFidelity(model, ArrayFrames(frames.astype(np.float32)), loss="amplitude")
+        one = solver(fidelity, prior=prior)
+        one.solve(Iterations(80))
+        errors.append(error(fidelity, one.x, truth))
+    assert errors[1] < 0.9 * errors[0]
+
+
+def test_the_automatic_strength_is_found_once() -> None:
+    history = solver(problem(), prior=TV).solve(Iterations(60))
+    strengths = history["strength"][10:]
+    assert strengths[0] > 0
+    assert np.all(strengths == strengths[0])
+
+
+def test_a_run_goes_on_from_its_state_to_the_last_bit() -> None:
+    straight = solver(problem(), prior=TV, seed=1)
+    straight.solve(Iterations(14))
+    state, records = straight.state(), list(straight.history)
+    json.dumps(state.values)
+    straight.solve(Iterations(22))
+    resumed = solver(problem(), prior=TV, seed=7)
+    resumed.load_state(state)
+    resumed.history = History(records)
+    resumed.solve(Iterations(22))
+    np.testing.assert_array_equal(resumed.x, straight.x)
+    np.testing.assert_array_equal(resumed.history["strength"], straight.history["strength"])
+
+
+def test_a_frame_that_no_model_explains_counts_little() -> None:
+    fidelity = problem()
+    frames = np.stack([fidelity.frames.frame(led) for led in range(81)])
+    frames[40] = frames[40][::-1].T  # the frame of another sample
+    spoilt = DataFidelity(fidelity.model, ArrayFrames(frames), loss="amplitude")
+    one = solver(spoilt)
+    one.solve(Iterations(60))
+    assert spoilt.weights[40] < 0.2 * np.median(spoilt.weights[fidelity.model.geometry.bright_field])
+
+
+def test_the_worth_of_frames_has_a_limit() -> None:
+    variances, bright = np.array([0.02, 0.02, 0.0, np.nan]), np.array([True, True, False, False])
+    np.testing.assert_allclose(frame_worth(variances, bright), [1, 1, 100, 1])
+
+
+def test_it_says_what_it_is_for() -> None:
+    with pytest.raises(InvalidInputError, match='use object="wave" and loss="amplitude"'):
+        solver(problem(loss="poisson"))
+    with pytest.raises(InvalidInputError, match="between 0 and 1"):
+        Spectral(problem(), AllLEDs(np.arange(81)), [NoPrior(), NoPrior()], step=1.5)
