@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.aperture import find_na
 from fouriscope.alignment.array import Motion, refine_array
+from fouriscope.alignment.brightness import bright_gains
 from fouriscope.alignment.circles import AS_DESCRIBED, TooFewBrightFramesError
 from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
@@ -21,7 +22,8 @@ from fouriscope.alignment.trials import Trials, weights_of
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Adjusted, Illumination, LEDArray
 
-# Another place must explain the bright frames this much better than the described one.
+# Another place must explain the bright frames this much better than the described one, unless fewer frames are then
+# on the wrong side of the pupil's edge.
 PLACE_GAIN = 0.3
 # Another orientation must explain the frames this much better than the described one; within as much of it, nobody
 # can tell.
@@ -87,6 +89,8 @@ def align(
             data = _focused(data, focus_reach, say)
         return _by_trials(data, motions, say) if array else data
 
+    if exposure:
+        acquisition = replace(acquisition, gains=bright_gains(acquisition))
     described, acquisition = acquisition, placed(acquisition)
     if na:
         aperture = _aperture(acquisition, described.illumination, say)
@@ -126,7 +130,7 @@ def _by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
         say(f"place: not looked for, {error}")
         return acquisition
     best, described = fit.misfits[fit.best], fit.misfits[AS_DESCRIBED]
-    if best < (1 - ORIENTATION_GAIN) * described:
+    if best < (1 - ORIENTATION_GAIN) * described and fit.best != AS_DESCRIBED:
         say(
             f"place: the LEDs lie {fit.best} (or {fit.best.twin}; intensities cannot tell): misfit of the bright "
             f"frames {best:.4g}, as described {described:.4g}; {_place(fit.arrays[fit.best])}"
@@ -136,7 +140,8 @@ def _by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
     orientation = "orientation as described"
     if others:
         orientation += f", but bright frames cannot tell it from {' or '.join(map(str, others))}"
-    if described < (1 - PLACE_GAIN) * fit.misfit_before:
+    fewer = fit.misplaced[AS_DESCRIBED] < fit.misplaced_before
+    if fewer or described < (1 - PLACE_GAIN) * fit.misfit_before:
         array = fit.arrays[AS_DESCRIBED]
         say(f"place: {orientation}; {_place(array)}")
         _, shifts = as_array(acquisition.illumination)

@@ -69,6 +69,21 @@ def sides_of_frames(acquisition: Acquisition, means: Floats) -> NDArray[np.int8]
     return sides_of_edge(means, np.asarray(acquisition.optics.passes(na)))
 
 
+def bright_gains(acquisition: Acquisition) -> Floats | None:
+    """How bright each LED is beside the others, as far as bright frames tell: by their mean, times what is known.
+
+    All bright-field frames show the same sample from slightly different angles, and hardly differ in what they
+    transmit; LEDs differ by some ten percent. Other frames keep what is known, None if that is nothing.
+    """
+    means = frame_means(acquisition)
+    bright = sides_of_frames(acquisition, means) > 0
+    if np.count_nonzero(bright) < 3:
+        return None if acquisition.gains is None else np.asarray(acquisition.gains, np.float64)
+    known = np.ones(len(means)) if acquisition.gains is None else np.asarray(acquisition.gains, np.float64)
+    level = np.where(bright, means / np.median(means[bright]), 1.0)
+    return np.where(bright, level, known)
+
+
 def misplaced(acquisition: Acquisition, sides: NDArray[np.int8], na: Floats) -> int:
     """Frames that are bright but should be dark with directions ``na``, or dark but should be bright."""
     inside = acquisition.optics.passes(np.hypot(na[:, 0], na[:, 1]))

@@ -8,7 +8,7 @@ import numpy as np
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.array import refine_array
-from fouriscope.alignment.brightness import frame_means, place_by_brightness, sides_of_frames
+from fouriscope.alignment.brightness import frame_means, misplaced, place_by_brightness, sides_of_frames
 from fouriscope.alignment.circles import (
     ORIENTATIONS,
     Orientation,
@@ -27,16 +27,19 @@ LEAST_FRAMES = 5
 class PlaceFit:
     """For each orientation of the array its best place, and the misfit of the bright frames there.
 
-    ``misfit_before`` is that of the array as described, where it was described.
+    ``misfit_before`` is that of the array as described, where it was described; ``misplaced_before`` and ``misplaced``
+    are the frames that are bright but should be dark there and at the best places, or the other way round.
     """
 
     arrays: dict[Orientation, LEDArray]
     misfits: dict[Orientation, float]
     misfit_before: float
+    misplaced: dict[Orientation, int]
+    misplaced_before: int
 
     @property
     def best(self) -> Orientation:
-        return min(self.misfits, key=lambda orientation: self.misfits[orientation])
+        return min(self.misfits, key=lambda orientation: (self.misplaced[orientation], self.misfits[orientation]))
 
 
 def find_place(acquisition: Acquisition) -> PlaceFit:
@@ -71,14 +74,21 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
     bright = replace(acquisition, weights=np.where(sides > 0, weights_of(acquisition), 0.0))
     trials = Trials.of(bright)
     circles = find_array(acquisition, orientations=ORIENTATIONS)
+
+    def wrong(place: LEDArray) -> int:
+        return misplaced(acquisition, sides, place.directions(acquisition.patch_center))
+
+    def judged(place: LEDArray) -> tuple[int, float]:
+        # A frame on the wrong side is certain; what misfits tell is not.
+        return wrong(place), trials.misfit(illumination=place)
+
     arrays, misfits = dict[Orientation, LEDArray](), dict[Orientation, float]()
-    before = trials.misfit(illumination=array)
     for orientation in ORIENTATIONS:
         turned = LEDArray(orientation(array.positions), array.height, array.rotation, array.offset, array.slide)
-        places = (turned, place_by_brightness(acquisition, turned, sides), circles.arrays[orientation])
-        tried = [trials.misfit(illumination=place) for place in places]
-        start = places[int(np.argmin(tried))]
+        places = [turned, place_by_brightness(acquisition, turned, sides), circles.arrays[orientation]]
+        start = min(places, key=judged)
         fit = refine_array(replace(bright, illumination=start), motions=("shift",), trials=trials.at(start))
-        found, _ = as_array(fit.illumination)
-        arrays[orientation], misfits[orientation] = found, min(fit.misfit_after, min(tried))
-    return PlaceFit(arrays, misfits, before)
+        arrays[orientation] = min((start, as_array(fit.illumination)[0]), key=judged)
+        misfits[orientation] = trials.misfit(illumination=arrays[orientation])
+    counts = {orientation: wrong(found) for orientation, found in arrays.items()}
+    return PlaceFit(arrays, misfits, trials.misfit(illumination=array), counts, wrong(array))
