@@ -132,7 +132,9 @@ def test_gains_that_lie_beyond_their_bounds_are_counted() -> None:
 
 def test_work_is_bounded_by_a_patch_of_64_pixels_with_the_pupil_that_was_found() -> None:
     array = np.ones((96, 96)) * np.exp(0.3j * np.linspace(-1, 1, 96))
-    acquisition = Acquisition(OPTICS, LEDS, np.ones((81, 80, 80), np.float32), pupil=Pupil({5: 0.2}, array=array))
+    acquisition = Acquisition(
+        OPTICS, LEDS, ArrayFrames(np.ones((81, 80, 80), np.float32)), pupil=Pupil({5: 0.2}, array=array)
+    )
     model = ForwardModel(OPTICS, LEDS, (80, 80), pupil=acquisition.pupil, margin=8, gains=np.full(81, 2.0))
     config = ReconstructionConfig.model_validate(CONFIG | {"object": {"model": "wave", "shape": (400, 400)}})
     patch, on_patch, geometry = judged_patch(acquisition, model, config)
@@ -190,13 +192,13 @@ def test_a_perfect_prediction_has_no_misfit_whatever_its_brightness() -> None:
     model = ForwardModel(OPTICS, LEDS, (32, 32), object="wave", dtype=np.float64)
     x = np.random.default_rng(0).normal(0, 0.1, model.x_shape)
     brightness = np.linspace(0.5, 2, 81)[:, None, None]
-    exact = Acquisition(OPTICS, LEDS, model.intensity(x) * brightness)
-    found = misfits(exact, model, x, np.array([0, 40, 41]))
-    assert found == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
+    exact = Acquisition(OPTICS, LEDS, ArrayFrames(model.intensity(x) * brightness))
+    for found in misfits(exact, model, x, np.array([0, 40, 41])):
+        assert found == pytest.approx(0, abs=1e-9)
 
 
 def test_what_is_held_out_is_not_seen() -> None:
-    """Neither by the method nor by EPRY: frames that hold NaN would end both."""
+    """The frames that are predicted and those that are used have none in common, and together they are all."""
     solver, config = solved(data(), stop={"iterations": 2})
     patch, _, geometry = judged_patch(data(), solver.fidelity.model, config)
     seen: list[NDArray[Any]] = []
@@ -250,8 +252,8 @@ def test_the_sentence(changed: dict[str, Any], level: str, words: str) -> None:
 def test_what_does_not_decide_is_a_warning() -> None:
     verdict = said(slow_background=0.8, gains=100, gains_at_bounds=2)
     assert verdict.level == "good"
-    assert [line for line in verdict.warnings if "slow background of 0.8 rad" in line or "2 of 100 gains" in line] == list(
-        verdict.warnings
-    )
+    assert [
+        line for line in verdict.warnings if "slow background of 0.8 rad" in line or "2 of 100 gains" in line
+    ] == list(verdict.warnings)
     named = said(contradicting=[Contradiction(k, 0.9, 0.2, "…") for k in range(7)]).warnings
     assert named == ("frames contradict the model: " + ", ".join(f"LED {k} (…)" for k in range(5)) + " and 2 more",)
