@@ -113,10 +113,23 @@ def test_a_dead_led_is_named(led: int) -> None:
     frames[led] = np.random.default_rng(0).poisson(0.5, frames[led].shape) / 3000
     verdict = judged(replace(data(), frames=ArrayFrames(frames)))
     assert [(one.led, one.guess) for one in verdict.contradicting] == [(led, "dark: a dead LED?")]
-    assert verdict.warnings == (f"frames contradict the model: LED {led} (dark: a dead LED?)",)
+    assert f"frames contradict the model: LED {led} (dark: a dead LED?)" in verdict.warnings
     assert verdict.held_out is not None
     assert led not in verdict.held_out.leds
     assert verdict.level == "good"
+
+
+def test_dark_field_of_mere_noise_condemns_nothing() -> None:
+    """No method can predict noise: only frames that hold more are asked."""
+    frames = frames_of(data()).copy()
+    dark = np.hypot(*LEDS.directions().T) > OPTICS.na
+    frames += np.random.default_rng(0).normal(0, 5 * frames[dark].mean(), frames.shape).astype(np.float32)
+    verdict = judged(replace(data(), frames=ArrayFrames(frames)))
+    assert verdict.held_out is not None
+    assert verdict.held_out.dark is None
+    assert verdict.held_out.noise > 0.9 * np.count_nonzero(dark)
+    assert verdict.level != "bad"
+    assert "the dark field holds little but noise" in verdict.sentence
 
 
 def test_gains_that_lie_beyond_their_bounds_are_counted() -> None:
@@ -234,6 +247,11 @@ def said(**changed: Any) -> Verdict:
         ({"held_out": replace(UNSEEN, dark=0.1, dark_epry=0.05)}, "good", "41 % worse"),  # of next to nothing
         ({"held_out": replace(UNSEEN, dark=0.47, dark_epry=0.6)}, "doubtful", "better than by plain EPRY"),
         ({"held_out": replace(UNSEEN, dark=0.5, dark_epry=0.6)}, "bad", "no better than by a plain grey image"),
+        (
+            {"held_out": HeldOut((1,), 0.05, None, 0.1, None, 0.3, None, noise=60)},
+            "good",
+            "so the resolution is not tested",
+        ),
         ({"held_out": HeldOut((), *[None] * 6)}, "doubtful", "no frame could be held out"),
         ({"resolution": replace(FINE, half_pitch_m=0.9e-6)}, "doubtful", "resolved to 0.9 µm (limit 0.53 µm)"),
         ({"resolution": replace(FINE, half_pitch_m=None)}, "bad", "agree on no detail"),

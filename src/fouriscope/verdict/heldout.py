@@ -25,6 +25,10 @@ BRIGHT, DARK = 3, 17
 # LEDs nearer than this to the edge of the pupil, in bins, are not held out: a fraction of a bin decides whether their
 # direct light passes, and that one pixel of the pupil decides their misfit.
 EDGE = 1.0
+# Neighbouring pixels of a frame with structure are correlated, those of white noise are not: below this correlation a
+# frame cannot tell a good prediction from a bad one. Where a pixel is almost as large as a speckle, λ/(2 NA), even
+# structure looks like noise, and all frames are asked.
+TELLING, SAMPLED = 0.2, 0.8
 # Of plain EPRY.
 SWEEPS, DECAY, PUPIL_START = 20, 0.3, 2
 
@@ -32,6 +36,8 @@ SWEEPS, DECAY, PUPIL_START = 20, 0.3, 2
 @dataclass(frozen=True)
 class HeldOut:
     """Misfits of frames that were not seen, bright and dark field apart; None where no such frame could be held out.
+
+    Dark-field frames that hold little but noise (``noise`` counts them) tell nothing and are not held out.
 
     A misfit is the root mean square over frames of ‖g|u| − √y‖/‖√y‖, with the brightness g that fits a frame best: 0 is
     a perfect prediction. ``…_grey`` is that of an image without any structure: who is not below it predicts nothing.
@@ -44,6 +50,7 @@ class HeldOut:
     dark_epry: float | None
     bright_grey: float | None
     dark_grey: float | None
+    noise: int = 0
 
     @property
     def beside_epry(self) -> float | None:
@@ -79,23 +86,56 @@ def hold_out(
     ours = misfits(patch, *reconstruct(seen), held)
     epry = misfits(patch, *plain_epry(seen, geometry.margin), held)
     grey = misfits(patch, None, None, held, bright_field=geometry.bright_field)
-    return HeldOut(tuple(map(int, held)), ours[0], ours[1], epry[0], epry[1], grey[0], grey[1])
+    noise = int(np.count_nonzero((weights_of(patch) > 0) & ~telling(patch, geometry)))
+    return HeldOut(tuple(map(int, held)), ours[0], ours[1], epry[0], epry[1], grey[0], grey[1], noise)
 
 
 def drawn(
     patch: Acquisition, geometry: Geometry, rng: np.random.Generator, spared: Sequence[int] = ()
 ) -> NDArray[np.int64]:
-    """LEDs to hold out, none of them near the pupil's edge and none that has no weight anyway."""
+    """LEDs to hold out: not near the pupil's edge, not without weight, and no dark-field frame of mere noise."""
     bin_na = max(geometry.frequency_step) * geometry.optics.wavelength
     clear = np.abs(geometry.illumination_na - geometry.optics.na) > EDGE * bin_na
     clear &= weights_of(patch) > 0
     clear[list(spared)] = False
+    clear &= telling(patch, geometry)
     chosen = []
     for field, count in ((geometry.bright_field, BRIGHT), (~geometry.bright_field, DARK)):
         free = np.flatnonzero(field & clear)
         # One of a few bright-field LEDs may carry half of the low frequencies.
         chosen.append(rng.choice(free, min(count, len(free) // 4), replace=False))
     return np.sort(np.concatenate(chosen)).astype(np.int64)
+
+
+def telling(patch: Acquisition, geometry: Geometry) -> NDArray[np.bool_]:
+    """Which frames hold more than noise: bright-field ones, and those whose neighbouring pixels are alike."""
+    told = geometry.bright_field.copy()
+    optics = patch.optics
+    if optics.pixel > SAMPLED * optics.wavelength / (2 * optics.na):
+        return np.ones_like(told)
+    for led in np.flatnonzero(~told & (weights_of(patch) > 0)):
+        frame = np.asarray(patch.frames.frame(int(led)), np.float64)
+        counts = counted_pixels(patch, int(led), frame)
+        told[led] = counts.any() and neighbour_correlation(frame, counts) >= TELLING
+    return told
+
+
+def neighbour_correlation(frame: NDArray[np.float64], counts: NDArray[np.bool_]) -> float:
+    """Correlation of the amplitudes of pixels side by side, along rows and columns together; 0 of white noise.
+
+    >>> noise = np.random.default_rng(0).random((64, 64))
+    >>> smooth = np.sqrt(noise + np.roll(noise, 1, axis=0) + np.roll(noise, 1, axis=1))
+    >>> [bool(neighbour_correlation(image, np.ones((64, 64), bool)) > TELLING) for image in (noise, smooth)]
+    [False, True]
+    """
+    amplitude = np.sqrt(np.maximum(np.where(counts, frame, 0.0), 0))
+    deviation = np.where(counts, amplitude - amplitude[counts].mean(), 0.0)
+    variance = float(np.mean(deviation[counts] ** 2))
+    pairs = np.count_nonzero(counts[1:] & counts[:-1]) + np.count_nonzero(counts[:, 1:] & counts[:, :-1])
+    if not variance or not pairs:
+        return 0.0
+    products = np.sum(deviation[1:] * deviation[:-1]) + np.sum(deviation[:, 1:] * deviation[:, :-1])
+    return float(products) / pairs / variance
 
 
 def plain_epry(data: Acquisition, margin: int) -> tuple[ForwardModel, NDArray[Any]]:

@@ -107,12 +107,18 @@ def verdict_of(
     grades = [0]
     told, warnings = [_told_of_unseen(held_out)], list(notes)
     grades.append(_grade_of_unseen(held_out))
-    told.append(_told_of_resolution(resolution))
     half_pitch = resolution.half_pitch_m
-    if half_pitch is None or half_pitch > objective_half_pitch:
-        grades.append(2)
-    elif half_pitch > BESIDE_LIMIT * resolution.limit_m:
-        grades.append(1)
+    if held_out.noise:
+        warnings.append(f"{held_out.noise} of {leds} frames hold little but noise")
+    if held_out.noise and held_out.dark is None:
+        # Both halves are then the bright field and the prior, whose agreement means nothing.
+        told.append("the dark field holds little but noise, so the resolution is not tested")
+    else:
+        told.append(_told_of_resolution(resolution))
+        if half_pitch is None or half_pitch > objective_half_pitch:
+            grades.append(2)
+        elif half_pitch > BESIDE_LIMIT * resolution.limit_m:
+            grades.append(1)
 
     def count(share: float, limits: tuple[float, float], words: str, *, always: bool = False) -> None:
         grade = _grade(share, limits)
@@ -175,11 +181,10 @@ def _told_of_unseen(held_out: HeldOut) -> str:
     if grey >= BESIDE_GREY[1]:
         return "unseen frames are predicted no better than by a plain grey image"
     percent = round(100 * abs(1 - epry))
+    which = "unseen bright-field frames" if held_out.dark is None else "unseen frames"
     if percent == 0:
-        return "unseen frames are predicted as well as by plain EPRY"
-    if epry < 1:
-        return f"unseen frames are predicted {percent} % better than by plain EPRY"
-    return f"unseen frames are predicted {percent} % worse than by plain EPRY"
+        return f"{which} are predicted as well as by plain EPRY"
+    return f"{which} are predicted {percent} % {'better' if epry < 1 else 'worse'} than by plain EPRY"
 
 
 def _told_of_resolution(resolution: Resolution) -> str:
