@@ -75,7 +75,7 @@ def test_documented_configuration_is_complete_and_understood() -> None:
     (document,) = (tomllib.loads(block) for block in blocks(ROOT / "docs" / "configuration.md", "toml"))
     config = parse_config(document, where="docs/configuration.md")
     # Every key with a default is shown with its default, so that the page cannot drift from the code.
-    for section in ("object", "alignment", "calibration", "solver", "stop"):
+    for section in ("object", "alignment", "calibration", "solver", "stop", "verdict"):
         shown = getattr(config, section)
         assert shown == type(shown)(), section
         optional = {name for name, value in shown if value is None}

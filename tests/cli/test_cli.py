@@ -107,7 +107,8 @@ def test_info_before_there_are_frames(fouriscope: Command, tmp_path: Path) -> No
 
 
 def test_reconstruct_warns_of_a_set_up_that_cannot_work_well(fouriscope: Command, tmp_path: Path) -> None:
-    configuration = write_acquisition(tmp_path, stop={"iterations": 1})
+    aside = {"offset": [12e-3, 0.0]}  # the array reaches far to one side only
+    configuration = write_acquisition(tmp_path, frames={"truth": None}, illumination=aside, stop={"iterations": 1})
     shown = fouriscope("reconstruct", configuration)
     assert shown.code == 0
     warnings = [line for line in shown.out.splitlines() if line.startswith("warning: ")]

@@ -59,7 +59,8 @@ def test_coverage_of_one_and_of_two_discs() -> None:
         ([(0.0, 0.3), (0.3, 0.0)], "no bright-field LED: the smallest |na| is 0.3000"),
         ([(0.0, 0.0), (0.0, 0.25)], "the only bright field is on the axis"),
         ([(0.0, -0.19), (0.0, 0.19)], "overlap by 1.3% (median), below 35%"),
-        ([(0.0, -0.19), (0.0, 0.19)], "of the synthetic-NA disc, below 90%"),
+        ([(0.0, -0.19), (0.0, 0.19)], "of what their outline encloses, below 90%"),
+        ([(0.0, -0.19), (0.0, 0.0), (0.0, 0.19)], "holds in some directions only, in others that of NA 0.2000"),
     ],
 )
 def test_each_warning(directions: list[tuple[float, float]], expected: str) -> None:
@@ -83,3 +84,26 @@ def test_matched_illumination_has_no_phase_gap_and_far_pupils_no_overlap() -> No
     assert matched.phase_gap_na == 0
     assert matched.phase_gap_period == math.inf
     assert matched.overlap_min == 0
+
+
+@pytest.mark.parametrize("size", [5, 9, 21])
+def test_a_square_array_has_no_gaps_though_its_corners_reach_farthest(size: int) -> None:
+    found = report(LEDArray.square(size, 4e-3, 70e-3))
+    assert found.warnings == ()
+    assert found.coverage_of_outline > 0.97
+    # In the middle of a side, closed form: the outermost LED of the axis.
+    side = size // 2 * 4e-3
+    assert found.least_na == pytest.approx(side / math.hypot(side, 70e-3) + 0.2, rel=0.02)
+
+
+def test_a_square_array_with_a_hole_is_told_so() -> None:
+    na = LEDArray.square(15, 4e-3, 70e-3).directions()
+    kept = (np.abs(na) < 0.08).all(axis=1) | (np.abs(na).max(axis=1) > 0.35)
+    coarse = Optics(wavelength=513e-9, na=0.05, magnification=8.1485, camera_pixel=6.5e-6)
+    assert any("add LEDs in the gaps" in text for text in report(Directions(na[kept]), coarse).warnings)
+    assert not any("gaps" in text for text in report(Directions(na), coarse).warnings)
+
+
+def test_half_an_array_is_told_so() -> None:
+    na = LEDArray.square(15, 4e-3, 70e-3).directions()
+    assert any("some directions only" in text for text in report(Directions(na[na[:, 0] > -0.01])).warnings)

@@ -22,6 +22,7 @@ DOCUMENT: dict[str, Any] = {
     "object": {"margin": 0},
     "solver": {"batch": 12},
     "stop": {"iterations": 20},
+    "verdict": {"enabled": False},  # it takes longer than such a run; tests/run/test_verdict.py asks for it
 }
 
 

@@ -102,4 +102,8 @@ def _watched(
         return INTERRUPTED
     written = sorted(path.name for path in (folder / "result").iterdir())
     console.print(f"{escape(str(folder))}/result: {', '.join(written)}")
+    if result.verdict is not None:
+        console.print(escape(result.verdict.sentence))
+        for warning in result.verdict.warnings:
+            console.print(f"warning: {escape(warning)}")
     return 0

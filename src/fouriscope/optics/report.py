@@ -12,6 +12,8 @@ from fouriscope.optics.geometry import Geometry
 _RASTER = 400
 _LOW_OVERLAP = 0.35
 _LOW_COVERAGE = 0.9
+_ONE_SIDED = 0.6  # the shortest reach beside the longest; of a square array, however large, it is above 0.7
+_ANGLES = 90
 _ON_AXIS = 0.02  # of the objective's NA: nearer to the axis the two sidebands of a phase object still cancel
 
 
@@ -27,8 +29,11 @@ class OpticsReport:
         Of the objective, of the outermost LED, and their sum.
     half_pitch
         λ/(2 NA_syn), the finest line that the object can show.
-    coverage
-        Fraction of the synthetic-NA disc that at least one pupil covers.
+    coverage, coverage_of_outline
+        Fraction of the synthetic-NA disc that at least one pupil covers, and of the convex outline of all pupils. A
+        square array leaves the disc's rim open between its corners, as it must; gaps are what its outline lacks.
+    least_na
+        The aperture in the direction where the pupils reach least far; ``synthetic_na`` is where they reach farthest.
     overlap_min, overlap_median
         Common area of the pupils of neighbouring LEDs, as a fraction of one; None for a single LED.
     phase_gap_na, phase_gap_period
@@ -53,6 +58,8 @@ class OpticsReport:
     nyquist_field_pixel: float
     nyquist_intensity_pixel: float
     coverage: float
+    coverage_of_outline: float
+    least_na: float
     overlap_min: float | None
     overlap_median: float | None
     phase_gap_na: float | None
@@ -81,7 +88,7 @@ class OpticsReport:
             ("camera pixel at sample", _micrometres(self.pixel)),
             ("limit for the field", f"{_micrometres(self.nyquist_field_pixel)}  λ/(2NA)"),
             ("limit for the intensity", f"{_micrometres(self.nyquist_intensity_pixel)}  λ/(4NA)"),
-            ("spectrum coverage", f"{self.coverage:.1%}"),
+            ("spectrum coverage", f"{self.coverage:.1%} of the disc, {self.coverage_of_outline:.1%} of its outline"),
             ("neighbour overlap", overlap),
             ("phase gap", gap),
         ]
@@ -113,7 +120,8 @@ def report_geometry(geometry: Geometry) -> OpticsReport:
     bright_sizes = sizes[geometry.bright_field]
     gap = max(0.0, optics.na - float(bright_sizes.max())) if len(bright_sizes) else None
     overlaps = _neighbour_overlaps(geometry.na, optics.na)
-    coverage = _spectrum_coverage(geometry.na, optics.na, geometry.synthetic_na)
+    coverage, of_outline = _spectrum_coverage(geometry.na, optics.na, geometry.synthetic_na)
+    least = float(_reach(geometry.na, optics.na).min())
     median = float(np.median(overlaps)) if len(overlaps) else None
     notes = []
     if optics.pixel > optics.nyquist_intensity_pixel:
@@ -137,17 +145,23 @@ def report_geometry(geometry: Geometry) -> OpticsReport:
         nyquist_field_pixel=optics.nyquist_field_pixel,
         nyquist_intensity_pixel=optics.nyquist_intensity_pixel,
         coverage=coverage,
+        coverage_of_outline=of_outline,
+        least_na=least,
         overlap_min=float(overlaps.min()) if len(overlaps) else None,
         overlap_median=median,
         phase_gap_na=gap,
         phase_gap_period=None if gap is None else (optics.wavelength / gap if gap > 0 else float("inf")),
-        warnings=_warnings(geometry, bright_sizes, median, coverage),
+        warnings=_warnings(geometry, bright_sizes, median, of_outline, least),
         notes=tuple(notes),
     )
 
 
 def _warnings(
-    geometry: Geometry, bright_sizes: NDArray[np.float64], median_overlap: float | None, coverage: float
+    geometry: Geometry,
+    bright_sizes: NDArray[np.float64],
+    median_overlap: float | None,
+    of_outline: float,
+    least: float,
 ) -> tuple[str, ...]:
     na, sizes = geometry.optics.na, geometry.illumination_na
     found = []
@@ -168,10 +182,15 @@ def _warnings(
             f"neighbouring pupils overlap by {median_overlap:.1%} (median), below {_LOW_OVERLAP:.0%}; "
             "use a smaller pitch or a larger height of the LEDs."
         )
-    if coverage < _LOW_COVERAGE:
+    if of_outline < _LOW_COVERAGE:
         found.append(
-            f"the pupils cover {coverage:.1%} of the synthetic-NA disc, below {_LOW_COVERAGE:.0%}: the resolution "
-            f"of NA {geometry.synthetic_na:.4f} holds in some directions only; add LEDs in the gaps."
+            f"the pupils cover {of_outline:.1%} of what their outline encloses, below {_LOW_COVERAGE:.0%}: nothing is "
+            "known of the rest; add LEDs in the gaps."
+        )
+    if least < _ONE_SIDED * geometry.synthetic_na:
+        found.append(
+            f"the resolution of NA {geometry.synthetic_na:.4f} holds in some directions only, in others that of NA "
+            f"{least:.4f}; add LEDs there, or check offset and patch_center."
         )
     return tuple(found)
 
@@ -189,7 +208,8 @@ def _neighbour_overlaps(directions: NDArray[np.float64], na: float) -> NDArray[n
     return overlaps
 
 
-def _spectrum_coverage(directions: NDArray[np.float64], na: float, synthetic_na: float) -> float:
+def _spectrum_coverage(directions: NDArray[np.float64], na: float, synthetic_na: float) -> tuple[float, float]:
+    """How much of the synthetic-NA disc, and of the convex outline of the pupils, some pupil covers."""
     axis = ((np.arange(_RASTER) + 0.5) / _RASTER * 2 - 1) * synthetic_na
     covered = np.zeros((_RASTER, _RASTER), dtype=bool)
     for y, x in directions:
@@ -197,7 +217,21 @@ def _spectrum_coverage(directions: NDArray[np.float64], na: float, synthetic_na:
         columns = slice(*np.searchsorted(axis, (x - na, x + na)))
         covered[rows, columns] |= np.hypot(axis[rows, None] - y, axis[None, columns] - x) <= na
     disc = np.hypot(axis[:, None], axis[None, :]) <= synthetic_na
-    return float(covered[disc].mean())
+    outline = disc.copy()
+    for angle in np.arange(_ANGLES) * 2 * np.pi / _ANGLES:
+        # A point lies in the convex hull if in no direction it lies beyond the farthest pupil.
+        y, x = np.sin(angle), np.cos(angle)
+        outline &= y * axis[:, None] + x * axis[None, :] <= float((directions @ (y, x)).max()) + na
+    return float(covered[disc].mean()), float(covered[outline].mean())
+
+
+def _reach(directions: NDArray[np.float64], na: float) -> NDArray[np.float64]:
+    """How far the pupils reach from the axis, direction by direction; 0 where none lies."""
+    angles = np.arange(_ANGLES) * 2 * np.pi / _ANGLES
+    along = directions @ np.stack([np.sin(angles), np.cos(angles)])
+    aside = directions @ np.stack([np.cos(angles), -np.sin(angles)])
+    ends = np.where(np.abs(aside) <= na, along + np.sqrt(np.maximum(na**2 - aside**2, 0)), 0.0)
+    return np.asarray(np.maximum(ends.max(axis=0), 0.0))
 
 
 def _micrometres(length: float) -> str:

@@ -36,6 +36,7 @@ COLOUR_BAR_SPACE = 1.15
 HEADER = 0.46
 FOOTER = 0.62
 TICKS = 0.42  # the numbers of an axis stand where an image has its edge
+VERDICT_HEIGHT = 0.3
 LOG_TICKS = 0.25  # more, for 1.8 × 10² and the like
 
 
@@ -50,6 +51,7 @@ def result_figure(
     unwrapped: npt.ArrayLike | None = None,
     pupil: PupilView | None = None,
     leds: LEDView | None = None,
+    verdict: str = "",
 ) -> Figure:
     """One page about one run: what was found, the spectrum of it, the misfit, and with which light and pupil.
 
@@ -64,6 +66,7 @@ def result_figure(
         unwrapped: The unwrapped phase, if it differs from ``phase``, which is then drawn wrapped, with a cyclic map.
         pupil: Draws the modulus and the phase of the pupil.
         leds: Draws the map of the LEDs.
+        verdict: A sentence about all of it, under the title.
 
     >>> figure = result_figure(np.eye(16), history={"misfit": [3.0, 1.0, 0.5]}, pixel=0.16e-6)
     >>> len(figure.axes)  # phase, spectrum, their colour bars, and the misfit
@@ -76,7 +79,9 @@ def result_figure(
     spectrum = _log_spectrum(phase_image, next((image for name, image, *_ in images if name == "Amplitude"), None))
 
     others = 2 + (0 if pupil is None else 2) + (0 if leds is None else 1)
-    layout = _Layout((int(phase_image.shape[0]), int(phase_image.shape[1])), len(images), others, title, curves)
+    layout = _Layout(
+        (int(phase_image.shape[0]), int(phase_image.shape[1])), len(images), others, title, verdict, curves
+    )
     for name, image, colours, limits, label in images:
         axes = layout.show(name, image, colours, limits, label, (layout.width, layout.height))
         if name == images[0][0] and pixel_um is not None:
@@ -135,6 +140,7 @@ class _Layout:
         images: int,
         others: int,
         title: str,
+        verdict: str,
         curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]],
     ) -> None:
         rows, columns = self.field = field
@@ -148,7 +154,8 @@ class _Layout:
         heights = [self.height] * images + [self.side] * others
         row_heights = [max(heights[first : first + self.across]) for first in range(0, cells, self.across)]
         row_ends = np.cumsum([HEADER + height + FOOTER for height in row_heights])
-        first_top = MARGIN + (TITLE_HEIGHT if title else 0)
+        verdict_top = MARGIN + (TITLE_HEIGHT if title else 0)
+        first_top = verdict_top + (VERDICT_HEIGHT if verdict else 0)
         self.tops = [first_top + HEADER, *(first_top + HEADER + float(end) for end in row_ends)]
         self.end_labels = len(curves) > 1
         self.used = 0
@@ -158,6 +165,8 @@ class _Layout:
         )
         if title:
             self.page.text(MARGIN, MARGIN + 0.02, title, size=13, weight="bold", width=self.page.width - 2 * MARGIN)
+        if verdict:
+            self.page.text(MARGIN, verdict_top, verdict, size=10, width=self.page.width - 2 * MARGIN)
 
     def next_corner(self) -> tuple[float, float]:
         """(left, top) in inches of the panel in the next cell."""

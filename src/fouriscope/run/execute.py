@@ -17,12 +17,14 @@ from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
+from fouriscope.run.judged import judge
 from fouriscope.run.memory import return_free_memory, with_memory
 from fouriscope.run.provenance import FrameDigest, file_checksums, provenance
 from fouriscope.run.result import Result, recovered_pupil
 from fouriscope.run.sections import RunConfig
 from fouriscope.run.snapshot import Snapshot, SnapshotWriter, write_snapshot
 from fouriscope.solvers import Callback, History, Record, Solver
+from fouriscope.verdict import Verdict
 
 CHECKPOINT_SECONDS = 10.0
 
@@ -87,7 +89,7 @@ def start_run(
         "alignment": {"notes": list(notes), "nominal_na": nominal.tolist()}
     }
     run = RunFolder.create(folder, resolved(config, base), origin)
-    return _solve(run, solver, config, callbacks, checkpoint_seconds, on_start)
+    return _solve(run, solver, acquisition, config, callbacks, checkpoint_seconds, on_start)
 
 
 def from_nothing(config: RunConfig) -> RunConfig:
@@ -188,7 +190,7 @@ def _resume(
     if iterations is not None:
         run.write_config(document)
     run.write_status("running")
-    return _solve(run, solver, config, callbacks, checkpoint_seconds)
+    return _solve(run, solver, acquisition, config, callbacks, checkpoint_seconds)
 
 
 def _check_same_files(run: RunFolder, config: RunConfig) -> None:
@@ -214,6 +216,7 @@ def _check_same_frames(run: RunFolder, digest: FrameDigest) -> None:
 def _solve(
     run: RunFolder,
     solver: BuiltSolver,
+    acquisition: Acquisition,
     config: RunConfig,
     callbacks: Sequence[Callback],
     checkpoint_seconds: float | None,
@@ -225,15 +228,20 @@ def _solve(
         solver.solve(build_stop(config.stop), [keep, *callbacks])
         return solver
 
-    return solve_into(run, solve, checkpoint_seconds)
+    asked = config.verdict.enabled
+    return solve_into(run, solve, checkpoint_seconds, (lambda: judge(solver, acquisition, config)) if asked else None)
 
 
 def solve_into(
-    run: RunFolder, solve: Callable[[Callback], BuiltSolver], checkpoint_seconds: float | None = None
+    run: RunFolder,
+    solve: Callable[[Callback], BuiltSolver],
+    checkpoint_seconds: float | None = None,
+    judged: Callable[[], Verdict] | None = None,
 ) -> Result:
     """Let ``solve(keep)`` run a solver and return it when it has stopped; ``keep`` must see every iteration.
 
-    Metrics and checkpoints are written on the way, the result at the end, and how it ended, however that was.
+    Metrics and checkpoints are written on the way, the result at the end, and how it ended, however that was. A run
+    that came to its end is ``judged``, if that is given.
     """
     interval = CHECKPOINT_SECONDS if checkpoint_seconds is None else checkpoint_seconds
     saved = time.monotonic()
@@ -256,12 +264,14 @@ def solve_into(
             with _writing(run):
                 run.write_checkpoint(solver.state(), len(history))
                 picture.now(solver)
+        verdict = judged() if judged is not None and reason != "interrupted" else None
         solver.fidelity.release_memory()  # pictures need the room
         return_free_memory()
         result = Result.of(
             *(solver.fidelity.model, solver.x, history, reason, run.config(), run.provenance()),
             pupil=recovered_pupil(solver),
             nominal_na=run.provenance().get("alignment", {}).get("nominal_na"),
+            verdict=verdict,
         )
         with _writing(run):
             result.write_into(run)

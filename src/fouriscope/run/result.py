@@ -19,6 +19,7 @@ from fouriscope.run.phases import unwrap, wrap
 from fouriscope.run.result_files import write_result_files
 from fouriscope.run.result_geometry import ResultGeometry
 from fouriscope.solvers import EPRY, Descent, History, Solver
+from fouriscope.verdict import Verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,8 @@ class Result:
         NA from bin to bin of ``pupil``, (down, across): λ·du.
     geometry
         Directions, intensities and scalars of the light, as used or as recovered.
+    verdict
+        Whether it is good, in numbers and one sentence; None where nobody asked.
     """
 
     phase: NDArray[Any]
@@ -60,6 +63,7 @@ class Result:
     pupil_na_step: tuple[float, float] | None = None
     pupil_recovered: bool = False
     geometry: ResultGeometry | None = None
+    verdict: Verdict | None = None
 
     @classmethod
     def of(
@@ -74,6 +78,7 @@ class Result:
         pupil: ComplexArray | None = None,
         gains: ArrayLike | None = None,
         nominal_na: ArrayLike | None = None,
+        verdict: Verdict | None = None,
     ) -> Result:
         """The result x of ``model``, which is the calibrated one where there was a calibration.
 
@@ -104,6 +109,7 @@ class Result:
             pupil_na_step=(wavelength * step_y, wavelength * step_x),
             pupil_recovered=pupil is not None,
             geometry=ResultGeometry.of(model, gains=gains, nominal_na=nominal_na),
+            verdict=verdict,
         )
 
     @property

@@ -34,10 +34,11 @@ def write_result_files(result: Result, target: Path) -> None:
         write_text(target / "geometry.csv", result.geometry.table())
         write_json(target / "geometry.json", result.geometry.numbers() | _pupil_numbers(result))
     last = result.history.last.as_dict() if len(result.history) else {}
-    write_json(
-        target / "summary.json",
-        {"shape": list(result.phase.shape), "pixel_size_m": list(result.pixel), "stopped": result.stop_reason} | last,
-    )
+    summary: dict[str, Any] = {"shape": list(result.phase.shape), "pixel_size_m": list(result.pixel)}
+    summary |= {"stopped": result.stop_reason} | last
+    if result.verdict is not None:
+        summary["verdict"] = result.verdict.as_json()
+    write_json(target / "summary.json", summary)
     figure = plots.result_figure(
         result.phase,
         None if result.absorption is None else result.amplitude,
@@ -46,6 +47,7 @@ def write_result_files(result: Result, target: Path) -> None:
         unwrapped=None if np.array_equal(unwrapped, result.phase, equal_nan=True) else unwrapped,
         pupil=_pupil_view(result),
         leds=_led_view(result),
+        verdict="" if result.verdict is None else result.verdict.sentence,
     )
     plots.save_figure(figure, target / "figure.png", dpi=FIGURE_DPI)
 

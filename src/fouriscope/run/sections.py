@@ -302,6 +302,12 @@ class StopSection(Section):
         return value
 
 
+class VerdictSection(Section):
+    """[verdict]: whether a finished run is asked if it is good; see ``fouriscope.verdict``."""
+
+    enabled: bool = True
+
+
 class ReconstructionConfig(Section):
     """How to reconstruct, whatever the data: the part that ``fs.reconstruct`` takes as arguments."""
 
@@ -321,3 +327,4 @@ class RunConfig(ReconstructionConfig):
     microscope: MicroscopeSection
     illumination: IlluminationSection
     pupil: PupilSection = PupilSection()
+    verdict: VerdictSection = VerdictSection()

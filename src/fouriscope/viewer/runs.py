@@ -86,7 +86,17 @@ class ViewedRun:
         if state == "running" and _is_dead(status):
             command = "the `fouriscope field` command that began it" if self.is_field else "fouriscope resume"
             return {"state": "stalled", "message": f"Its process ended without a word. Go on with {command}."}
-        return {"state": state, "message": reason}
+        verdict = self._verdict() if state == "finished" else ""
+        return {"state": state, "message": ". ".join(words for words in (reason, verdict) if words)}
+
+    def _verdict(self) -> str:
+        """The sentence that a finished run says about itself, if it has one."""
+        if not self.files.exists("result/summary.json"):
+            return ""
+        try:
+            return str(json.loads(self.files.text("result/summary.json"))["verdict"]["sentence"])
+        except (ValueError, KeyError, TypeError):  # of an older version, or of a field
+            return ""
 
     def _progress(self, state: str) -> dict[str, Any]:
         if self.is_field:

@@ -1,0 +1,169 @@
+"""The verdict on a finished run: what is asked of :mod:`fouriscope.verdict`, with the solver of its configuration."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.trials import liveliest_patch
+from fouriscope.calibration import LEDGains
+from fouriscope.errors import FouriscopeError
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import Geometry, Pupil
+from fouriscope.run.assemble import BuiltSolver, build_solver, chosen_margin
+from fouriscope.run.sections import ReconstructionConfig
+from fouriscope.solvers import EPRY, Iterations, Seconds
+from fouriscope.verdict import (
+    Verdict,
+    contradictions,
+    gains_at_bounds,
+    hold_out,
+    not_judged,
+    resolution_of_halves,
+    share_outside_band,
+    slow_background,
+    verdict_of,
+)
+from fouriscope.verdict.heldout import with_recovered_pupil
+
+# Side of the patch on which reconstructions are repeated, in frame pixels.
+PATCH = 64
+# With fewer LEDs none can be spared.
+LEAST_LEDS = 12
+# Iterations of a repeated reconstruction: as many as the run had, but at most so many, or so many passes over frames.
+ITERATIONS, PASSES = 100, 20
+# However slow the prior is, a repeated reconstruction ends after so many seconds, and the verdict says so.
+LONGEST = 10.0
+
+
+def judge(solver: BuiltSolver, acquisition: Acquisition, config: ReconstructionConfig) -> Verdict:
+    """Is it good? Asked of a solver that has finished, of the acquisition and the configuration that it was built from.
+
+    Three more reconstructions with the configured method, and one with plain EPRY, are made of the liveliest patch of
+    at most 64 × 64 frame pixels, with directions, pupil and gains as the run found them: one without some LEDs, whose
+    frames it then predicts beside EPRY, and one with each half of the dark field, whose agreement tells the resolution.
+    The rest (energy outside the band, gains, contradicting LEDs, slow phase) is asked of the run's own result.
+
+    Neither ``solver`` nor its run is changed. What cannot be judged gets a verdict that says so; nothing is raised.
+    """
+    try:
+        return _judge(solver, acquisition, config)
+    except FouriscopeError as error:
+        return not_judged(str(error))
+    except KeyboardInterrupt:  # the result is there; only the verdict was too slow for somebody
+        return not_judged("interrupted")
+
+
+def _judge(solver: BuiltSolver, acquisition: Acquisition, config: ReconstructionConfig) -> Verdict:
+    model, used = used_model(solver), solver.fidelity.weights > 0
+    dark = int(np.count_nonzero(used & ~model.geometry.bright_field))
+    if np.count_nonzero(used) < LEAST_LEDS:
+        return not_judged(f"{np.count_nonzero(used)} LEDs are too few to hold any of them out")
+    if not dark or dark == np.count_nonzero(used):
+        return not_judged(f"without {'bright' if dark else 'dark'} field there is nothing to compare")
+    leds = np.flatnonzero(used)
+    patch, on_patch, geometry = judged_patch(acquisition, model, config)
+    repeat = _Repeat(on_patch, len(solver.history))
+    suspects = contradictions(acquisition, model, solver.x, leds)
+    held_out = hold_out(patch, repeat, geometry, spared=[suspect.led for suspect in suspects])
+    resolution = resolution_of_halves(patch, repeat, geometry)
+    gains: dict[str, int] = {}
+    if model.gains is not None and _finds_gains(solver):
+        bound = config.calibration.gains_bound
+        at_bounds = gains_at_bounds(model.gains, acquisition.gains, bound, used)
+        gains = {"gains": len(leds), "gains_at_bounds": at_bounds}
+    window = model.geometry.object_window
+    return verdict_of(
+        held_out,
+        resolution,
+        objective_half_pitch=model.optics.wavelength / (2 * model.optics.na),
+        leds=len(leds),
+        outside_band=share_outside_band(model, solver.x, leds),
+        contradicting=suspects,
+        slow_background=slow_background(model.transmittance(solver.x)[window]),
+        notes=repeat.notes,
+        **gains,
+    )
+
+
+def used_model(solver: BuiltSolver) -> ForwardModel:
+    """The model with which the solver predicts frames: with the pupil that EPRY holds beside it."""
+    return with_recovered_pupil(solver) if isinstance(solver, EPRY) else solver.fidelity.model
+
+
+def _finds_gains(solver: BuiltSolver) -> bool:
+    calibration = solver.calibration
+    return calibration is not None and any(isinstance(one, LEDGains) for one in calibration.calibrators)
+
+
+def judged_patch(
+    acquisition: Acquisition, model: ForwardModel, config: ReconstructionConfig
+) -> tuple[Acquisition, ReconstructionConfig, Geometry]:
+    """The patch with what the run found in place of what was believed, how to reconstruct it, and its geometry.
+
+    Gains and directions stay as found: on a small patch they are worse known. The pupil goes on being refined, because
+    plain EPRY refines it too.
+    """
+    found = replace(
+        acquisition,
+        illumination=model.illumination,
+        gains=model.gains,
+        pupil=replace(model.pupil, array=None),
+        truth=None,
+    )
+    patch = liveliest_patch(found, PATCH)
+    whole = patch.frame_shape == acquisition.frame_shape
+    section = config.object if whole else config.object.model_copy(update={"shape": "auto", "margin": "auto"})
+    start = "flat" if config.solver.start == "array" else config.solver.start
+    on_patch = config.model_copy(
+        update={
+            "object": section,
+            "solver": config.solver.model_copy(update={"start": start}),
+            "calibration": config.calibration.model_copy(update={"gains": False, "leds": False}),
+            "stop": config.stop,
+        }
+    )
+    margin = chosen_margin(on_patch, patch.frame_shape, periodic=patch.periodic)
+    geometry = Geometry.compile(
+        patch.optics, patch.illumination, patch.frame_shape, margin=margin, patch_center=patch.patch_center
+    )
+    return replace(patch, pupil=_on_grid(model, geometry)), on_patch, geometry
+
+
+def _on_grid(model: ForwardModel, geometry: Geometry) -> Pupil:
+    """The model's pupil with its array, if it has one, interpolated to the frequency grid of another frame."""
+    pupil = model.pupil
+    if pupil.array is None or geometry.grid_shape == model.geometry.grid_shape:
+        return pupil
+    down, across = (
+        (np.arange(size) - size // 2) * step
+        for size, step in zip(geometry.grid_shape, geometry.frequency_step, strict=True)
+    )
+    alone = Pupil(array=pupil.array)
+    values = alone.evaluate(down[:, None], across[None, :], model.optics, frequency_step=model.geometry.frequency_step)
+    return replace(pupil, array=values)
+
+
+class _Repeat:
+    """The configured reconstruction of a patch, as often as it is called; ``notes`` collects what was cut short."""
+
+    def __init__(self, config: ReconstructionConfig, iterations: int) -> None:
+        self.config, self.iterations = config, iterations
+        self.notes: list[str] = []
+
+    def __call__(self, patch: Acquisition) -> tuple[ForwardModel, NDArray[Any]]:
+        solver = build_solver(patch, self.config)
+        passes = math.ceil(PASSES * len(solver.sampler.population) / self.config.solver.batch)
+        wanted = min(self.iterations, max(ITERATIONS, passes))
+        solver.solve(Iterations(wanted) | Seconds(LONGEST))
+        if len(solver.history) < wanted and not self.notes:
+            self.notes.append(
+                f"the verdict is drawn from reconstructions of {len(solver.history)} iterations instead of {wanted}, "
+                "which took long enough"
+            )
+        return used_model(solver), solver.x

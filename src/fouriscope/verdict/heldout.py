@@ -1,0 +1,197 @@
+"""How well frames are predicted that a reconstruction has not seen, beside a plain EPRY of the same frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.brightness import counted_pixels
+from fouriscope.alignment.trials import weights_of
+from fouriscope.fidelity import AllLEDs, DataFidelity
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import Geometry, Pupil
+from fouriscope.solvers import EPRY, Iterations
+
+# From an acquisition, some of whose weights are 0, to the model that was used in the end and its x.
+Reconstruct = Callable[[Acquisition], tuple[ForwardModel, NDArray[Any]]]
+
+# At most so many LEDs are held out, and never more than a quarter of those there are.
+BRIGHT, DARK = 3, 17
+# LEDs nearer than this to the edge of the pupil, in bins, are not held out: a fraction of a bin decides whether their
+# direct light passes, and that one pixel of the pupil decides their misfit.
+EDGE = 1.0
+# Neighbouring pixels of a frame with structure are correlated, those of white noise are not: below this correlation a
+# frame cannot tell a good prediction from a bad one. Where a pixel is almost as large as a speckle, λ/(2 NA), even
+# structure looks like noise, and all frames are asked.
+TELLING, SAMPLED = 0.2, 0.8
+# Of plain EPRY.
+SWEEPS, DECAY, PUPIL_START = 20, 0.3, 2
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Misfits of frames that were not seen, bright and dark field apart; None where no such frame could be held out.
+
+    Dark-field frames that hold little but noise (``noise`` counts them) tell nothing and are not held out.
+
+    A misfit is the root mean square over frames of ‖g|u| − √y‖/‖√y‖, with the brightness g that fits a frame best: 0 is
+    a perfect prediction. ``…_grey`` is that of an image without any structure: who is not below it predicts nothing.
+    """
+
+    leds: tuple[int, ...]
+    bright: float | None
+    dark: float | None
+    bright_epry: float | None
+    dark_epry: float | None
+    bright_grey: float | None
+    dark_grey: float | None
+    noise: int = 0
+
+    @property
+    def beside_epry(self) -> float | None:
+        """Our misfit in units of EPRY's: the geometric mean of bright and dark field. Below 1 is better than EPRY.
+
+        >>> HeldOut((3, 9), 0.1, 0.2, 0.1, 0.8, 0.3, 0.5).beside_epry
+        0.5
+        """
+        pairs = ((self.bright, self.bright_epry), (self.dark, self.dark_epry))
+        ratios = [ours / other for ours, other in pairs if ours is not None and other]
+        return float(np.exp(np.mean(np.log(np.maximum(ratios, 1e-12))))) if ratios else None
+
+    @property
+    def beside_grey(self) -> float | None:
+        """Our misfit in units of a grey image's, in the field where it is worse: 1 predicts nothing."""
+        pairs = ((self.bright, self.bright_grey), (self.dark, self.dark_grey))
+        return max((ours / grey for ours, grey in pairs if ours is not None and grey), default=None)
+
+
+def hold_out(
+    patch: Acquisition, reconstruct: Reconstruct, geometry: Geometry, *, spared: Sequence[int] = (), seed: int = 0
+) -> HeldOut:
+    """Reconstruct ``patch`` twice without some LEDs, by ``reconstruct`` and by plain EPRY, and predict those.
+
+    EPRY is the one of laboratories: LEDs in random order, steps that fade, the pupil recovered from the second sweep
+    on, beginning with the very directions, pupil and gains of ``patch``. LEDs that are ``spared`` (because they are
+    known to be wrong, and nobody could predict them) are not held out.
+    """
+    held = drawn(patch, geometry, np.random.default_rng(seed), spared)
+    weights = weights_of(patch)
+    weights[held] = 0
+    seen = replace(patch, weights=weights)
+    ours = misfits(patch, *reconstruct(seen), held)
+    epry = misfits(patch, *plain_epry(seen, geometry.margin), held)
+    grey = misfits(patch, None, None, held, bright_field=geometry.bright_field)
+    noise = int(np.count_nonzero((weights_of(patch) > 0) & ~telling(patch, geometry)))
+    return HeldOut(tuple(map(int, held)), ours[0], ours[1], epry[0], epry[1], grey[0], grey[1], noise)
+
+
+def drawn(
+    patch: Acquisition, geometry: Geometry, rng: np.random.Generator, spared: Sequence[int] = ()
+) -> NDArray[np.int64]:
+    """LEDs to hold out: not near the pupil's edge, not without weight, and no dark-field frame of mere noise."""
+    bin_na = max(geometry.frequency_step) * geometry.optics.wavelength
+    clear = np.abs(geometry.illumination_na - geometry.optics.na) > EDGE * bin_na
+    clear &= weights_of(patch) > 0
+    clear[list(spared)] = False
+    clear &= telling(patch, geometry)
+    chosen = []
+    for field, count in ((geometry.bright_field, BRIGHT), (~geometry.bright_field, DARK)):
+        free = np.flatnonzero(field & clear)
+        # One of a few bright-field LEDs may carry half of the low frequencies.
+        chosen.append(rng.choice(free, min(count, len(free) // 4), replace=False))
+    return np.sort(np.concatenate(chosen)).astype(np.int64)
+
+
+def telling(patch: Acquisition, geometry: Geometry) -> NDArray[np.bool_]:
+    """Which frames hold more than noise: bright-field ones, and those whose neighbouring pixels are alike."""
+    told = geometry.bright_field.copy()
+    optics = patch.optics
+    if optics.pixel > SAMPLED * optics.wavelength / (2 * optics.na):
+        return np.ones_like(told)
+    for led in np.flatnonzero(~told & (weights_of(patch) > 0)):
+        frame = np.asarray(patch.frames.frame(int(led)), np.float64)
+        counts = counted_pixels(patch, int(led), frame)
+        told[led] = counts.any() and neighbour_correlation(frame, counts) >= TELLING
+    return told
+
+
+def neighbour_correlation(frame: NDArray[np.float64], counts: NDArray[np.bool_]) -> float:
+    """Correlation of the amplitudes of pixels side by side, along rows and columns together; 0 of white noise.
+
+    >>> noise = np.random.default_rng(0).random((64, 64))
+    >>> smooth = np.sqrt(noise + np.roll(noise, 1, axis=0) + np.roll(noise, 1, axis=1))
+    >>> [bool(neighbour_correlation(image, np.ones((64, 64), bool)) > TELLING) for image in (noise, smooth)]
+    [False, True]
+    """
+    amplitude = np.sqrt(np.maximum(np.where(counts, frame, 0.0), 0))
+    deviation = np.where(counts, amplitude - amplitude[counts].mean(), 0.0)
+    variance = float(np.mean(deviation[counts] ** 2))
+    pairs = np.count_nonzero(counts[1:] & counts[:-1]) + np.count_nonzero(counts[:, 1:] & counts[:, :-1])
+    if not variance or not pairs:
+        return 0.0
+    products = np.sum(deviation[1:] * deviation[:-1]) + np.sum(deviation[:, 1:] * deviation[:, :-1])
+    return float(products) / pairs / variance
+
+
+def plain_epry(data: Acquisition, margin: int) -> tuple[ForwardModel, NDArray[Any]]:
+    """EPRY of the frames that have a weight: the model with the pupil that was found, and x."""
+    model = ForwardModel(
+        data.optics,
+        data.illumination,
+        data.frame_shape,
+        pupil=data.pupil,
+        object="wave",
+        margin=margin,
+        patch_center=data.patch_center,
+        gains=data.gains,
+    )
+    fidelity = DataFidelity.of(data, model, loss="amplitude")
+    leds = AllLEDs(np.flatnonzero(fidelity.weights > 0))
+    solver = EPRY(fidelity, leds, order="random", pupil_step=1.0, pupil_start=PUPIL_START, decay=DECAY, seed=0)
+    solver.solve(Iterations(SWEEPS))
+    return with_recovered_pupil(solver), solver.x
+
+
+def with_recovered_pupil(solver: EPRY) -> ForwardModel:
+    """The model of EPRY with the correction C in its pupil: what EPRY predicts with."""
+    model = solver.fidelity.model
+    if not solver.pupil_step:
+        return model
+    known, found = model.pupil, solver.pupil
+    array = found if known.array is None else known.array * found
+    return model.revised(pupil=Pupil(known.zernike, known.defocus, array=array))
+
+
+def misfits(
+    data: Acquisition,
+    model: ForwardModel | None,
+    x: NDArray[Any] | None,
+    leds: NDArray[np.int64],
+    *,
+    bright_field: NDArray[np.bool_] | None = None,
+) -> tuple[float | None, float | None]:
+    """Misfits of ``leds`` in bright and in dark field (see :class:`HeldOut`); without a model those of a grey image."""
+    predictions = None if model is None or x is None else model.intensity(x, leds)
+    bright = bright_field if model is None else model.geometry.bright_field
+    assert bright is not None
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for number, led in enumerate(map(int, leds)):
+        frame = np.asarray(data.frames.frame(led), np.float64)
+        counts = counted_pixels(data, led, frame)
+        measured = np.sqrt(np.maximum(frame[counts], 0))
+        intensity = np.ones_like(frame) if predictions is None else np.asarray(predictions[number], np.float64)
+        predicted = np.sqrt(np.maximum(intensity[counts], 0))
+        if measured.any():
+            light = float(np.sum(predicted**2))
+            scale = float(np.sum(measured * predicted)) / light if light else 0.0
+            misfit = np.linalg.norm(scale * predicted - measured) / np.linalg.norm(measured)
+            found[bool(bright[led])].append(float(misfit))
+    bright_ones, dark_ones = (
+        float(np.sqrt(np.mean(np.square(values)))) if values else None for values in (found[True], found[False])
+    )
+    return bright_ones, dark_ones
