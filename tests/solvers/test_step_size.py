@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
@@ -96,7 +99,16 @@ def test_a_bright_spot_in_a_dark_field_is_not_an_infinite_curvature() -> None:
     assert curvature(fidelity, x, None, np.random.default_rng(0)) == pytest.approx(largest, rel=0.05)
 
 
-def test_what_cannot_be_computed_is_nan_and_no_traceback() -> None:
+def test_products_that_are_not_finite_end_the_search_and_are_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     fidelity = tiny_problem(height=0.3)
-    x = np.full(fidelity.model.object_shape, np.nan)
+    x = shapes(fidelity.model.object_shape, 0.3)
+    products = iter(range(8))
+
+    def product(*arguments: Any) -> NDArray[Any]:
+        return hessian_product(*arguments) * (np.nan if next(products) > 3 else 1.0)
+
+    expected = curvature(fidelity, x, None, np.random.default_rng(0), iterations=4)
+    monkeypatch.setattr("fouriscope.solvers.step_size.hessian_product", product)
+    assert curvature(fidelity, x, None, np.random.default_rng(0)) == expected
+    products = iter([9])
     assert np.isnan(curvature(fidelity, x, None, np.random.default_rng(0)))
