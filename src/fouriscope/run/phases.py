@@ -152,7 +152,7 @@ def _robust_fit(
 ) -> NDArray[np.float64]:
     """c that minimises Σ w ρ(values − columns · c): see :func:`background`."""
     least = max(1e-6 * float(np.ptp(values)), 1e-9)
-    found = np.zeros(columns.shape[1])
+    found: NDArray[Any] = np.zeros(columns.shape[1])
     trusted = weights
     for number in range(2 * ROUNDS_OF_EACH):
         weighted = columns * trusted[:, None]
