@@ -142,9 +142,9 @@ def background(phase: RealArray, amplitude: RealArray | None = None, *, order: i
     if known.any():
         terms = [(i, j) for i in range(order + 1) for j in range(order + 1 - i)]
         down, across = (legendre.legvander(place[part], order) for place, part in zip(places, some, strict=True))
-        columns = np.stack([np.outer(down[:, i], across[:, j])[known] for i, j in terms], axis=1)
+        columns = np.stack([np.outer(down[:, i], across[:, j])[known] for i, j in terms], axis=1).astype(np.float64)
         coefficients[tuple(np.transpose(terms))] = _robust_fit(columns, values[known], weights[known])
-    return np.asarray(legendre.leggrid2d(*places, coefficients))
+    return np.asarray(legendre.leggrid2d(places[0], places[1], coefficients), np.float64)
 
 
 def _robust_fit(

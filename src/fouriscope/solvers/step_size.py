@@ -24,11 +24,11 @@ def hessian_product(
     which a phase is non-linear. Where v is gathered in a few pixels it is less, so that none moves far.
     """
     rms = norm(v) / math.sqrt(v.size)
-    scale = min(probe / rms, FURTHEST / float(np.abs(v).max()))
-    displacement = v * v.dtype.type(scale)
+    probe = min(probe, FURTHEST * rms / float(np.abs(v).max()))
+    displacement = v * v.dtype.type(probe / rms)
     ahead = fidelity.gradient(x + displacement, batch).gradient
     behind = fidelity.gradient(x - displacement, batch).gradient
-    product: RealArray = (ahead - behind) * v.dtype.type(1 / (2 * scale))
+    product: RealArray = (ahead - behind) * v.dtype.type(rms / (2 * probe))
     return product
 
 
