@@ -40,7 +40,7 @@ def test_the_example_of_how_to_open_a_result_runs(tmp_path: Path, monkeypatch: p
     names: dict[str, Any] = {}
     exec(compile(example, "docs/results.md", "exec"), names)
     assert names["scale"][1:] == pytest.approx([size * 1e6 for size in names["model"].object_pixel])
-    assert names["channels"] == ["phase", "phase_unwrapped"]
+    assert names["channels"] == ["phase", "phase_unwrapped", "phase_flat"]
     np.testing.assert_allclose(names["field"], np.exp(1j * names["phase"]), atol=1e-6)
     assert names["pupil"].shape == (32, 32)
 

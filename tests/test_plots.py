@@ -347,7 +347,8 @@ def test_nothing_on_the_page_of_a_result_overlaps(shape: tuple[int, int], everyt
         np.exp(-0.1 * phase) if everything else None,
         {"misfit": [3.0, 1.0, 0.5]},
         pixel=0.16e-6,
-        unwrapped=phase if everything else None,
+        flattened=phase,
+        wrapped=everything,
         pupil=_disc(3.0),
         leds=leds,
     )
@@ -368,6 +369,17 @@ def test_a_wrapped_phase_has_a_cyclic_map_and_an_unwrapped_one_does_not(truth: I
     assert unwrapped.get_cmap().name == "gray"
     with pytest.raises(InvalidInputError, match=r"unwrapped has \(30, 60\)"):
         plots.result_figure(steep, unwrapped=steep[:30])
+
+
+def test_a_flattened_phase_is_shown_and_says_so(truth: Image) -> None:
+    found = truth + 0.5
+    for wrapped in (False, True):
+        figure = plots.result_figure(found, history={}, flattened=truth, wrapped=wrapped)
+        shown = np.asarray(_image_axes(figure)[int(wrapped)].get_images()[0].get_array())
+        np.testing.assert_allclose(shown, truth, atol=1e-6)
+        words = [word for word, _ in _words_with_boxes(figure)]
+        assert "Phase, background removed" in words
+        assert "Phase" not in words
 
 
 def test_the_pupil_is_drawn_where_its_na_is(truth: Image) -> None:

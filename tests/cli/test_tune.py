@@ -6,7 +6,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import tomlkit
 
+from fouriscope.cli.importing import RECONSTRUCTION
 from tests.cli.test_cli import Command, fouriscope
 
 __all__ = ["fouriscope"]
@@ -40,6 +42,35 @@ def test_a_dry_run_changes_nothing(fouriscope: Command, config: Path) -> None:
     assert ended.code == 0
     assert "SNR" in ended.out, "the configuration names a truth"
     assert config.read_bytes() == before
+
+
+def test_a_flat_curve_is_said_to_be_flat_and_changes_nothing(fouriscope: Command, config: Path) -> None:
+    """A prior a million times too weak: between its strengths there is nothing to choose."""
+    document = tomlkit.parse(config.read_text())
+    document["prior"] = {"name": "tv", "strength": 1e-16}
+    config.write_text(tomlkit.dumps(document))
+    before = config.read_bytes()
+    ended = fouriscope("tune", config, "--evaluations", 3, "--criterion", "held-out")
+    assert (ended.code, ended.err) == (1, "")
+    (line,) = [line for line in ended.out.splitlines() if "flat" in line]
+    assert "nothing is written" in line
+    assert config.read_bytes() == before
+    assert not config.with_suffix(".tuning.png").exists()
+
+
+def test_the_recipe_of_import_with_a_prior_for_each_image(fouriscope: Command, config: Path) -> None:
+    document = tomllib.loads(config.read_text())
+    kept = {name: document[name] for name in ("frames", "microscope", "illumination")}
+    del kept["frames"]["truth"]  # a phase, where a wave is to be found
+    recipe = {name: keys for name, (_, keys) in RECONSTRUCTION.items() if name != "alignment"}
+    recipe |= {"stop": {"iterations": 20}, "prior_absorption": {"name": "l1"}}
+    config.write_text(tomlkit.dumps(kept | recipe))
+    ended = fouriscope("tune", config, "--evaluations", 3, "--criterion", "held-out")
+    assert (ended.code, ended.err) == (0, "")
+    written = tomllib.loads(config.read_text())
+    for section in ("prior", "prior_absorption"):
+        assert f"{section}.strength = {written[section]['strength']:.4g}" in ended.out
+    assert fouriscope("reconstruct", config, "-q").code == 0
 
 
 def test_a_section_that_is_not_there_is_added(fouriscope: Command, config: Path) -> None:

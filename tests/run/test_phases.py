@@ -10,8 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fouriscope.errors import InvalidInputError
 from fouriscope.run import Result
-from fouriscope.run.phases import is_continuous, nearest_turn, turns_to_unwrap, unwrap, wrap
+from fouriscope.run.phases import (
+    background,
+    flattened,
+    is_continuous,
+    nearest_turn,
+    turns_to_unwrap,
+    unwrap,
+    wrap,
+)
 from fouriscope.solvers import History
 
 TURN = 2 * np.pi
@@ -108,6 +117,59 @@ def test_the_nearest_turn_is_within_half_a_turn() -> None:
     near = nearest_turn(phase, guide)
     assert (np.abs(near - guide) <= np.pi + 1e-12).all()
     np.testing.assert_allclose(np.exp(1j * near), np.exp(1j * phase), atol=1e-12)
+
+
+def slow(shape: tuple[int, int]) -> NDArray[np.float64]:
+    """A ramp of some turns, curvature and astigmatism."""
+    y, x = (np.linspace(-1, 1, size) for size in shape)
+    y, x = y[:, None], x[None, :]
+    return np.asarray(0.4 + 5 * x - 3 * y + 2 * x * y + 1.5 * x**2 - 2.5 * y**2)
+
+
+def cells(shape: tuple[int, int], share: float, seed: int = 0) -> NDArray[np.float64]:
+    """Lenses of 2 rad, all of them up, that cover ``share`` of the field, at random."""
+    rng = np.random.default_rng(seed)
+    y, x = np.indices(shape)
+    image = np.zeros(shape)
+    while (image > 0).mean() < share:
+        distance = np.hypot(y - rng.uniform(0, shape[0]), x - rng.uniform(0, shape[1])) / (0.08 * shape[1])
+        image = np.maximum(image, 2 * np.sqrt(np.maximum(1 - distance**2, 0)))
+    return image
+
+
+@pytest.mark.parametrize("shape", [(150, 180), (400, 600)], ids=["all pixels", "some pixels"])
+@pytest.mark.parametrize("share", [0.0, 0.15, 0.35])
+def test_a_polynomial_under_cells_is_flattened_to_the_cells(shape: tuple[int, int], share: float) -> None:
+    noise = np.random.default_rng(1).normal(0, 0.05, shape)
+    truth = cells(shape, share)
+    flat = flattened(wrap(truth + slow(shape) + noise))
+    np.testing.assert_allclose(flat - noise, truth, atol=0.02)
+
+
+def test_what_is_dark_or_not_finite_has_no_say() -> None:
+    """Half of the field is dark, and has a phase of its own."""
+    phase, amplitude = slow((60, 80)), np.ones((60, 80))
+    phase[:, :45] = np.linspace(0, 3, 45)
+    amplitude[:, :45] = 0
+    phase[50, 70] = np.nan
+    known = np.isfinite(phase) & (amplitude > 0)
+    np.testing.assert_allclose((phase - background(phase, amplitude))[known], 0, atol=1e-9)
+    assert np.abs((phase - background(phase))[known]).max() > 0.1
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 30), (2, 3)])
+def test_small_images_are_flattened_too(shape: tuple[int, int]) -> None:
+    np.testing.assert_allclose(flattened(np.full(shape, 0.7)), 0, atol=1e-9)
+    np.testing.assert_array_equal(background(np.full(shape, np.nan)), 0)
+
+
+def test_the_order_says_what_is_taken_off() -> None:
+    phase = slow((60, 80))
+    assert np.abs(phase - background(phase, order=1)).max() > 0.5
+    np.testing.assert_allclose(background(phase, order=3), phase, atol=1e-9)
+    assert np.ptp(background(phase, order=0)) == 0
+    with pytest.raises(InvalidInputError, match="at least 0, got -1"):
+        background(phase, order=-1)
 
 
 def test_a_result_has_all_three_phases() -> None:

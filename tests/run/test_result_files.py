@@ -56,7 +56,7 @@ def saved(result: Result, folder: Path) -> Path:
 # OME-TIFF ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["phase", "phase_unwrapped", "amplitude"])
+@pytest.mark.parametrize("name", ["phase", "phase_unwrapped", "phase_flat", "amplitude"])
 def test_pixel_sizes_of_an_ome_tiff(tmp_path: Path, name: str) -> None:
     """In the OME-XML in micrometres, and in the resolution tags in pixels a centimetre; axes not swapped."""
     result = image_result((30, 40))
@@ -78,6 +78,7 @@ def test_pixel_sizes_of_an_ome_tiff(tmp_path: Path, name: str) -> None:
     assert down[1] / down[0] * 1e4 == pytest.approx(0.16, rel=1e-6)
     assert [channel.get("Name") for channel in tree.iter(f"{OME}Channel")] == [name]
     expected = {"phase": result.phase, "phase_unwrapped": result.unwrapped_phase, "amplitude": result.amplitude}
+    expected["phase_flat"] = result.flattened_phase
     np.testing.assert_array_equal(image, expected[name])
 
 
@@ -85,7 +86,7 @@ def test_a_phase_object_has_no_amplitude(tmp_path: Path) -> None:
     folder = saved(image_result((30, 40), absorption=False), tmp_path)
     assert not (folder / "amplitude.ome.tif").exists()
     labels = zarr.open_group(folder / "result.ome.zarr", mode="r").attrs["ome"]["omero"]["channels"]
-    assert [channel["label"] for channel in labels] == ["phase", "phase_unwrapped"]
+    assert [channel["label"] for channel in labels] == ["phase", "phase_unwrapped", "phase_flat"]
 
 
 def test_the_same_image_gives_the_same_file(tmp_path: Path) -> None:
@@ -162,11 +163,13 @@ def test_the_ome_zarr_of_a_result(tmp_path: Path) -> None:
     result = image_result()
     folder = saved(result, tmp_path) / "result.ome.zarr"
     ome = check_ngff(folder)
-    assert [channel["label"] for channel in ome["omero"]["channels"]] == ["phase", "phase_unwrapped", "amplitude"]
+    names = [channel["label"] for channel in ome["omero"]["channels"]]
+    assert names == ["phase", "phase_unwrapped", "phase_flat", "amplitude"]
     group = zarr.open_group(folder, mode="r")
     finest, coarsest = np.asarray(group["0"]), np.asarray(group["2"])
-    np.testing.assert_array_equal(finest, np.stack([result.phase, result.unwrapped_phase, result.amplitude]))
-    assert coarsest.shape == (3, 133, 176)
+    images = [result.phase, result.unwrapped_phase, result.flattened_phase, result.amplitude]
+    np.testing.assert_array_equal(finest, np.stack(images))
+    assert coarsest.shape == (4, 133, 176)
     coarse_truth = halved(halved(bump(15.0, (530, 701))))
     np.testing.assert_allclose(np.exp(1j * coarsest[0]), np.exp(1j * coarse_truth), atol=0.01)
     difference = coarsest[1] - coarse_truth
@@ -269,7 +272,7 @@ def test_the_pupil_that_epry_recovers_reaches_the_run_folder_also_when_resumed(t
     np.testing.assert_array_equal(second, first)
     assert np.ptp(np.abs(first[first != 0])) > 1e-4, "something was recovered"
     # Everything but the figure and the times in the summary is the same, byte for byte.
-    for name in ("phase.ome.tif", "phase_unwrapped.ome.tif", "pupil.ome.tif", "geometry.csv", "geometry.json"):
+    for name in ("phase.ome.tif", "phase_flat.ome.tif", "pupil.ome.tif", "geometry.csv", "geometry.json"):
         assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name
 
 
@@ -369,6 +372,7 @@ def test_a_result_without_a_model_has_neither_pupil_nor_geometry(tmp_path: Path)
     assert names == {
         "phase.ome.tif",
         "phase_unwrapped.ome.tif",
+        "phase_flat.ome.tif",
         "amplitude.ome.tif",
         "result.ome.zarr",
         "object.zarr",

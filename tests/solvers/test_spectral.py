@@ -29,7 +29,7 @@ def wave(model: ForwardModel, seed: int = 0) -> NDArray[np.complex64]:
     fy, fx = (np.fft.fftfreq(size) for size in model.object_shape)
     falloff = np.exp(-((fy[:, None] ** 2 + fx[None] ** 2) / 0.02)) * (model.coverage() > 0)
     rough = np.fft.ifft2(np.fft.fft2(noise) * falloff)
-    return (1 + 0.4 * rough / np.abs(rough).std()).astype(np.complex64)
+    return np.asarray(1 + 0.4 * rough / np.abs(rough).std(), np.complex64)
 
 
 def problem(*, margin: int = 0, photons: float | None = 2000, loss: str = "amplitude") -> DataFidelity:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import LEDArray
 from fouriscope.solvers import Iterations
 from fouriscope.solvers.step_size import curvature, hessian_product
-from tests.conftest import random_x, small_model
+from tests.conftest import OPTICS, random_x, small_model
 from tests.solvers.problems import dense_hessian, make_solver, noisy, phase_problem, shapes, tiny_problem
 
 LOSSES = ["intensity", "amplitude", "poisson"]
@@ -75,3 +80,35 @@ def test_the_automatic_step_is_one_over_the_curvature(loss: str) -> None:
     x = np.zeros(fidelity.model.x_shape)
     expected = curvature(fidelity, x, None, np.random.default_rng(1), iterations=30)
     assert 0.95 / expected < solver.step_size < 1.15 / expected
+
+
+def test_a_bright_spot_in_a_dark_field_is_not_an_infinite_curvature() -> None:
+    """The eigenvector gathers in the spot, where a displacement of 0.02 rad rms would be some units of absorption."""
+    leds = LEDArray.square(3, pitch=8e-3, height=70e-3)
+    model = ForwardModel(OPTICS, leds, (48, 48), object="complex", dtype=np.float64)
+    x = np.zeros(model.x_shape)
+    x[1] = 4.0
+    x[1, 40:44, 50:54] = -1.5
+    fidelity = noisy(model, np.zeros(model.x_shape))
+    v = np.random.default_rng(1).standard_normal(x.shape)
+    largest = 0.0
+    for _ in range(15):  # a power iteration, with displacements that are small in every pixel
+        v /= np.linalg.norm(v)
+        w = hessian_product(fidelity, x, v, None, probe=1e-6)
+        largest, v = float(np.vdot(v, w)), w
+    assert curvature(fidelity, x, None, np.random.default_rng(0)) == pytest.approx(largest, rel=0.05)
+
+
+def test_products_that_are_not_finite_end_the_search_and_are_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    fidelity = tiny_problem(height=0.3)
+    x = shapes(fidelity.model.object_shape, 0.3)
+    products = iter(range(8))
+
+    def product(*arguments: Any) -> NDArray[Any]:
+        return hessian_product(*arguments) * (np.nan if next(products) > 3 else 1.0)
+
+    expected = curvature(fidelity, x, None, np.random.default_rng(0), iterations=4)
+    monkeypatch.setattr("fouriscope.solvers.step_size.hessian_product", product)
+    assert curvature(fidelity, x, None, np.random.default_rng(0)) == expected
+    products = iter([9])
+    assert np.isnan(curvature(fidelity, x, None, np.random.default_rng(0)))

@@ -14,7 +14,8 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
 from fouriscope.tuning import Trial, hold_out, tune_config
-from fouriscope.tuning.trials import WARM_SHARE
+from fouriscope.tuning.bench import WARM_SHARE
+from fouriscope.tuning.choice import indistinguishable
 from tests.conftest import OPTICS
 from tests.solvers.problems import shapes
 
@@ -25,6 +26,13 @@ OPTIONS: dict[str, Any] = {"batch": 27, "iterations": 60, "seed": 0}
 def data() -> Acquisition:
     model = ForwardModel(OPTICS, LEDArray.square(9, pitch=4e-3, height=70e-3), (24, 24))
     return fs.simulate(model, shapes(model.object_shape, 0.3), snr_db=30, seed=0)
+
+
+@pytest.fixture(scope="module")
+def absorbing() -> Acquisition:
+    model = ForwardModel(OPTICS, LEDArray.square(9, pitch=4e-3, height=70e-3), (24, 24), object="complex")
+    images = np.stack([shapes(model.object_shape, 0.3), 0.8 * shapes(model.object_shape, 1.0).T])
+    return replace(fs.simulate(model, images, snr_db=25, seed=0), truth=None)
 
 
 def geometry(data: Acquisition) -> Any:
@@ -158,6 +166,92 @@ def test_the_figure_marks_the_choice(data: Acquisition) -> None:
     axes = found.figure().axes[0]
     assert f"{found.value:.3g}" in axes.get_xlabel()
     assert len(axes.get_lines()[1].get_xdata()) == 3  # type: ignore[arg-type]
+
+
+class TestTwoImages:
+    """Objects that absorb, with the recipe of ``import`` and with others: trials differ, and so do both images."""
+
+    @pytest.mark.parametrize(
+        "recipe",
+        [
+            {"object": "wave", "method": "spectral", "loss": "amplitude"},
+            {"object": "complex", "method": "pnp", "loss": "amplitude"},
+            {"object": "complex", "method": "pnp", "loss": "intensity"},
+        ],
+        ids=["import", "amplitude", "intensity"],
+    )
+    def test_strengths_far_apart_predict_differently(self, absorbing: Acquisition, recipe: dict[str, Any]) -> None:
+        found = fs.tune(
+            absorbing,
+            **(OPTIONS | recipe | {"iterations": 20}),
+            evaluations=4,
+            factor=100.0,
+            start="epry",
+            calibrate=("zernike", "gains"),
+        )
+        scores = [trial.score for trial in found.trials]
+        assert len(set(scores)) == len(scores)
+        assert max(scores) - min(scores) > 0.02 * abs(max(scores))
+        assert not found.flat
+
+    def test_both_images_get_the_strength(self, absorbing: Acquisition) -> None:
+        used: set[tuple[float, ...]] = set()
+
+        def note(solver: Any, record: Any) -> None:
+            used.add(tuple(solver.denoise.strengths))
+
+        options: dict[str, Any] = {
+            "object": "wave",
+            "method": "spectral",
+            "loss": "amplitude",
+            "batch": None,
+            "iterations": 10,
+        }
+        found = fs.tune(absorbing, prior=fs.TV(1e-4), evaluations=3, callbacks=[note], **options)
+        assert used == {(trial.value, trial.value) for trial in found.trials}
+        assert found.settings == {"prior.strength": found.value}
+
+        used.clear()
+        priors: dict[str, Any] = {"prior": fs.TV(1e-4), "prior_absorption": fs.L1(5e-4)}
+        found = fs.tune(absorbing, evaluations=3, callbacks=[note], **priors, **options)
+        assert all(second == pytest.approx(5 * first) for first, second in used)
+        assert len(used) == 3
+        assert found.settings == pytest.approx(
+            {"prior.strength": found.value, "prior_absorption.strength": 5 * found.value}
+        )
+
+    def test_the_brightness_of_a_held_out_led_does_not_matter_where_it_is_calibrated(
+        self, absorbing: Acquisition
+    ) -> None:
+        options: dict[str, Any] = {
+            "object": "wave",
+            "method": "spectral",
+            "loss": "amplitude",
+            "batch": None,
+            "iterations": 15,
+        }
+        options |= {"prior": fs.TV(1e-4), "evaluations": 3, "calibrate": "gains"}
+        plain = fs.tune(absorbing, **options)
+        stack = np.array([absorbing.frames.frame(i) for i in range(len(absorbing))])
+        stack[plain.held_out] *= 1.7
+        brighter = fs.tune(replace(absorbing, frames=ArrayFrames(stack)), **options)
+        # d_j(g y) = g d_j(y) at the best brightness, and a factor that all have changes no choice.
+        for before, after in zip(plain.trials, brighter.trials, strict=True):
+            assert after.score == pytest.approx(1.7 * before.score, rel=1e-3)
+
+
+def test_a_prior_that_is_far_too_weak_gives_a_flat_curve(data: Acquisition) -> None:
+    found = fs.tune(data, prior=fs.TV(1e-16), criterion="held-out", evaluations=3, **OPTIONS)
+    assert found.flat
+    assert found.range == pytest.approx([trial.value * 75 / 81 for trial in (found.trials[0], found.trials[-1])])
+
+
+def test_a_difference_within_the_spread_of_the_frames_is_none() -> None:
+    """Two trials of which each predicts half of the frames better, and one that is worse on all of them."""
+    rng = np.random.default_rng(0)
+    frames = rng.uniform(1.0, 2.0, 20)
+    lines = np.array([frames, frames * (1 + 0.1 * (-1.0) ** np.arange(20)), 1.02 * frames, 1.002 * frames])
+    assert indistinguishable((-lines.mean(axis=1)).tolist(), lines) == [True, True, False, True]
 
 
 def _snr(data: Acquisition, strength: float) -> float:

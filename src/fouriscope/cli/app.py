@@ -290,19 +290,24 @@ def tune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the choice, but leave the file as it is.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Choose the strength of the prior by what predicts held-out frames best, and write it into the configuration."""
+    """Choose the strength of the prior by what predicts held-out frames best, and write it into the configuration.
+
+    Exit code 1 means that the frames cannot tell: all strengths predict them equally well, and nothing is written.
+    """
     from fouriscope.cli.tune import run_tuning
 
-    run_tuning(
-        config,
-        keys=key or ["prior.strength"],
-        criterion=criterion,
-        held_out=held_out,
-        iterations=iterations,
-        evaluations=evaluations,
-        figure=figure,
-        dry_run=dry_run,
-        console=_console(quiet),
+    raise typer.Exit(
+        run_tuning(
+            config,
+            keys=key or ["prior.strength"],
+            criterion=criterion,
+            held_out=held_out,
+            iterations=iterations,
+            evaluations=evaluations,
+            figure=figure,
+            dry_run=dry_run,
+            console=_console(quiet),
+        )
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from pathlib import Path
 from typing import cast
 
@@ -32,24 +34,46 @@ def run_tuning(
     figure: Path | None,
     dry_run: bool,
     console: Console,
-) -> None:
-    """Tune ``keys`` one after the other; each choice is used for the next, and written at the end."""
+) -> int:
+    """Tune ``keys`` one after the other; each choice is used for the next, and written at the end.
+
+    Returns the exit code: 1 if a search found nothing, because all that was tried is equally good. Such a key stays as
+    it is in the file.
+    """
     if criterion not in (None, "truth", "held-out"):
         raise InvalidInputError(f"--criterion is truth or held-out, got {criterion!r}")
     load_config(path)  # its errors are better than those of a file that is only text
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    flat = written = False
     for number, key in enumerate(keys):
         config = parse_config(document.unwrap(), where=str(path))
         found = _tune(config, path, key, criterion, held_out, iterations, evaluations, console)
-        _set(document, key, found.value)
         picture = figure if figure is not None else path.with_suffix(".tuning.png")
         if number:
             picture = picture.with_name(f"{picture.stem}-{key}{picture.suffix}")
+        if found.flat:
+            flat = True
+            console.print(f"{key}: {_flatness(found)}; nothing is chosen, and nothing is written")
+            if figure is None:
+                continue
         plots.save_figure(found.figure(), picture)
-        console.print(f"{key} = {found.value:.4g}  ({_reason(found)}; curve: {escape(str(picture))})")
-    if not dry_run:
+        if found.flat:
+            continue
+        for name, value in found.settings.items():
+            _set(document, name, value)
+            console.print(f"{name} = {value:.4g}  ({_reason(found)}; curve: {escape(str(picture))})")
+        low, high = found.range
+        if low < high:
+            console.print(f"  from {low:.3g} to {high:.3g} nothing tells {key} from the best")
+        if found.best in (0, len(found.trials) - 1):
+            console.print(
+                f"  the best lies at the end of what was tried: begin with {key} = {found.value:.3g} and tune again"
+            )
+        written = True
+    if not dry_run and written:
         write_text(path, tomlkit.dumps(document))
         console.print(f"written to {escape(str(path))}; now: fouriscope reconstruct {escape(str(path))}")
+    return int(flat)
 
 
 def _tune(
@@ -89,6 +113,19 @@ def _tune(
 
 def _score(trial: Trial, criterion: Criterion) -> str:
     return f"SNR {trial.score:.2f} dB" if criterion == "truth" else f"misfit of held-out frames {-trial.score:.6g}"
+
+
+def _flatness(found: Tuning) -> str:
+    """Why a search found nothing, with the numbers."""
+    scores = [trial.score for trial in found.trials if math.isfinite(trial.score)]
+    spread = max(scores) - min(scores)
+    reach = f"from {found.trials[0].value:.3g} to {found.trials[-1].value:.3g}"
+    if found.criterion == "truth":
+        return f"the curve is flat: {reach} the SNR varies by {spread:.2g} dB"
+    return (
+        f"the curve is flat: {reach} the misfit of {len(found.held_out)} held-out frames varies by "
+        f"{100 * spread / max(abs(max(scores)), sys.float_info.min):.2g} %, no more than by chance"
+    )
 
 
 def _reason(found: Tuning) -> str:

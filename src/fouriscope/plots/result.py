@@ -49,6 +49,8 @@ def result_figure(
     title: str = "",
     cmap: str = "gray",
     unwrapped: npt.ArrayLike | None = None,
+    flattened: npt.ArrayLike | None = None,
+    wrapped: bool = False,
     pupil: PupilView | None = None,
     leds: LEDView | None = None,
     verdict: str = "",
@@ -64,6 +66,8 @@ def result_figure(
         title: A line above everything.
         cmap: The colour map of phase and amplitude.
         unwrapped: The unwrapped phase, if it differs from ``phase``, which is then drawn wrapped, with a cyclic map.
+        flattened: The phase without its slow background, drawn instead of them; its header says so.
+        wrapped: Draw ``phase`` wrapped as well, as it is with ``unwrapped``: where there are jumps.
         pupil: Draws the modulus and the phase of the pupil.
         leds: Draws the map of the LEDs.
         verdict: A sentence about all of it, under the title.
@@ -73,7 +77,7 @@ def result_figure(
     5
     """
     phase_image = checked_image(phase, "phase")
-    images = _images(phase_image, unwrapped, amplitude, cmap)
+    images = _images(phase_image, unwrapped, flattened, wrapped, amplitude, cmap)
     pixel_um = micrometres(pixel)
     curves = _history_curves(history or {})
     spectrum = _log_spectrum(phase_image, next((image for name, image, *_ in images if name == "Amplitude"), None))
@@ -105,17 +109,24 @@ _Image = tuple[str, RealArray, str, tuple[float, float], str]
 
 
 def _images(
-    phase: RealArray, unwrapped: npt.ArrayLike | None, amplitude: npt.ArrayLike | None, cmap: str
+    phase: RealArray,
+    unwrapped: npt.ArrayLike | None,
+    flattened: npt.ArrayLike | None,
+    wrapped: bool,
+    amplitude: npt.ArrayLike | None,
+    cmap: str,
 ) -> list[_Image]:
     """(name, image, colour map, limits, label) of what was found, in the order of the page."""
     images: list[_Image] = []
-    if unwrapped is None:
-        images.append(("Phase", phase, cmap, colour_limits([phase]), "phase (rad)"))
+    if wrapped or unwrapped is not None:
+        images.append(("Phase, wrapped", np.angle(np.exp(1j * phase)), CYCLIC, (-np.pi, np.pi), "phase (rad)"))
+    if flattened is not None:
+        name, shown = "Phase, background removed", _of_the_same_shape(flattened, "flattened", phase)
+    elif unwrapped is not None:
+        name, shown = "Phase, unwrapped", _of_the_same_shape(unwrapped, "unwrapped", phase)
     else:
-        wrapped = np.angle(np.exp(1j * phase))
-        continuous = _of_the_same_shape(unwrapped, "unwrapped", phase)
-        images.append(("Phase, wrapped", wrapped, CYCLIC, (-np.pi, np.pi), "phase (rad)"))
-        images.append(("Phase, unwrapped", continuous, cmap, colour_limits([continuous]), "phase (rad)"))
+        name, shown = "Phase", phase
+    images.append((name, shown, cmap, colour_limits([shown]), "phase (rad)"))
     if amplitude is not None:
         image = _of_the_same_shape(amplitude, "amplitude", phase)
         images.append(("Amplitude", image, cmap, colour_limits([image]), "amplitude"))

@@ -15,7 +15,7 @@ from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray
 from fouriscope.run.folder import RunFolder
-from fouriscope.run.phases import unwrap, wrap
+from fouriscope.run.phases import flattened, unwrap, wrap
 from fouriscope.run.result_files import write_result_files
 from fouriscope.run.result_geometry import ResultGeometry
 from fouriscope.solvers import EPRY, Descent, History, Solver
@@ -30,7 +30,7 @@ class Result:
     ----------
     phase
         φ in radians as the solver found it, up to a constant that no intensity can show. It may go beyond ±π;
-        ``wrapped_phase`` and ``unwrapped_phase`` differ from it by whole turns.
+        ``wrapped_phase`` and ``unwrapped_phase`` differ from it by whole turns, ``flattened_phase`` by a background.
     absorption
         μ (amplitude = e^{−μ}), or None for a phase object.
     history
@@ -121,6 +121,14 @@ class Result:
     def unwrapped_phase(self) -> NDArray[Any]:
         """The phase without jumps of 2π, where neighbours differ by less than π: see :mod:`fouriscope.run.phases`."""
         return unwrap(self.phase)
+
+    @property
+    def flattened_phase(self) -> NDArray[Any]:
+        """The unwrapped phase without ramp and curvature of its background, which is at 0: for the eye, not to measure.
+
+        See :func:`fouriscope.run.phases.flattened`.
+        """
+        return flattened(self.phase, None if self.absorption is None else self.amplitude)
 
     @property
     def amplitude(self) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from fouriscope.run.files import atomic_write, write_json, write_text
 from fouriscope.run.halving import Levels, mean_levels, phase_levels
 from fouriscope.run.ome_tiff import write_ome_tiff
 from fouriscope.run.ome_zarr import create_object, write_ome_zarr
+from fouriscope.run.phases import background
 
 # Sharp on a screen. At 200 dots an inch drawing took more memory than an online reconstruction of 512² frames.
 FIGURE_DPI = 150
@@ -27,7 +28,12 @@ def write_result_files(result: Result, target: Path) -> None:
     Files are written one after the other, so at any time there are a few images in memory, not all of them.
     """
     unwrapped = result.unwrapped_phase
-    _write_images(result, unwrapped, target)
+    jumps = not np.array_equal(unwrapped, result.phase, equal_nan=True)
+    slow = background(unwrapped, None if result.absorption is None else result.amplitude)
+    flat = (unwrapped - slow).astype(unwrapped.dtype)  # result.flattened_phase, without unwrapping once more
+    del slow
+    _write_images(result, unwrapped, flat, target)
+    del unwrapped
     _write_object(result, target / "object.zarr")
     _write_pupil(result, target)
     if result.geometry is not None:
@@ -44,7 +50,8 @@ def write_result_files(result: Result, target: Path) -> None:
         None if result.absorption is None else result.amplitude,
         {"iteration": result.history["iteration"], "misfit": result.history["misfit"]},
         pixel=result.pixel[1],  # its bar and its frequencies lie along a row
-        unwrapped=None if np.array_equal(unwrapped, result.phase, equal_nan=True) else unwrapped,
+        flattened=flat,
+        wrapped=jumps,
         pupil=_pupil_view(result),
         leds=_led_view(result),
         verdict="" if result.verdict is None else result.verdict.sentence,
@@ -52,11 +59,12 @@ def write_result_files(result: Result, target: Path) -> None:
     plots.save_figure(figure, target / "figure.png", dpi=FIGURE_DPI)
 
 
-def _write_images(result: Result, unwrapped: NDArray[Any], target: Path) -> None:
+def _write_images(result: Result, unwrapped: NDArray[Any], flat: NDArray[Any], target: Path) -> None:
     # Functions, so that an image that has to be computed is in memory while its channel is written, and no longer.
     channels: dict[str, Levels] = {
         "phase": lambda count: phase_levels(result.phase, result.transmittance, count),
         "phase_unwrapped": lambda count: mean_levels(unwrapped, count),
+        "phase_flat": lambda count: mean_levels(flat, count),
     }
     write_ome_tiff(
         target / "phase.ome.tif",
@@ -71,6 +79,16 @@ def _write_images(result: Result, unwrapped: NDArray[Any], target: Path) -> None
         pixel=result.pixel,
         channels=["phase_unwrapped"],
         description="phase in radians with the whole turns that make neighbouring pixels continue each other",
+    )
+    write_ome_tiff(
+        target / "phase_flat.ome.tif",
+        flat,
+        pixel=result.pixel,
+        channels=["phase_flat"],
+        description=(
+            "unwrapped phase in radians without ramp and curvature of its background: for the eye; to measure, take "
+            "phase.ome.tif"
+        ),
     )
     if result.absorption is not None:
         write_ome_tiff(

@@ -165,6 +165,12 @@ class Spectral(Descent):
         self.denoise.fix(2 * scale / len(leds), self._x)
         self._settled = True
 
+    def settle_like(self, other: Spectral) -> None:
+        """Weigh the frames and fix the strength as ``other`` has: to go on from its estimate with another prior."""
+        self.fidelity.reweigh(other.fidelity.weights)
+        self.denoise.fixed_strength = other.denoise.fixed_strength
+        self._known, self._settled = None, other._settled
+
     def _covered(self, model: ForwardModel, batch: Minibatch) -> RealArray:
         return model.coverage(batch.leds, batch.weights * self.fidelity.weights[batch.leds] / batch.size)
 

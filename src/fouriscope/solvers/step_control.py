@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
 from fouriscope.forward.objects import RealArray
-from fouriscope.reductions import distance
+from fouriscope.reductions import distance, norm
 from fouriscope.solvers.step_size import curvature
 
 # An online step must suit every minibatch: the largest curvature of so many is taken, and of more where they are so
 # small that these could all miss the bright field, which holds the curvature.
 MINIBATCHES_PROBED = 3
 FRAMES_PROBED = 40
+# Two estimates that are fewer roundings apart say nothing of the curvature between them.
+ROUNDING = 100.0
 
 
 class StepControl:
@@ -56,7 +58,7 @@ class StepControl:
             return
         if self._before is not None:
             moved = distance(s, self._before[0])
-            if moved > 0:
+            if moved > ROUNDING * float(np.finfo(s.dtype).eps) * norm(s):
                 seen = distance(gradient, self._before[1]) / moved
                 if math.isfinite(seen) and seen * self.size > 1:
                     self.size = 1 / seen

@@ -10,6 +10,10 @@ from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward.objects import RealArray
 from fouriscope.reductions import dot, norm
 
+# No pixel is displaced further than this, in radians: an absorption enters as e^{−μ}, and a step of some units in one
+# pixel (where an eigenvector gathers) measures that exponential, not a curvature.
+FURTHEST = 0.12
+
 
 def hessian_product(
     fidelity: DataFidelity, x: RealArray, v: RealArray, batch: Minibatch | None, *, probe: float = 0.02
@@ -17,9 +21,10 @@ def hessian_product(
     """∇²d(x) v by central differences of the gradient, so that any loss and any object model will do.
 
     ``probe`` is the rms of the displacement in radians: large enough for single precision, small beside the scale on
-    which a phase is non-linear.
+    which a phase is non-linear. Where v is gathered in a few pixels it is less, so that none moves far.
     """
     rms = norm(v) / math.sqrt(v.size)
+    probe = min(probe, FURTHEST * rms / float(np.abs(v).max()))
     displacement = v * v.dtype.type(probe / rms)
     ahead = fidelity.gradient(x + displacement, batch).gradient
     behind = fidelity.gradient(x - displacement, batch).gradient
@@ -39,7 +44,8 @@ def curvature(
 
     A subset of the LEDs has a curvature of its own, often larger than that of them all, because the share of
     bright-field frames, which carry nearly all of it, varies. From below the estimate is some percent short of the
-    true value after eight products, where a power iteration would still be 15 % short.
+    true value after eight products, where a power iteration would still be 15 % short. Products that are not finite end
+    it; NaN if the first one is not.
     """
     v = rng.standard_normal(x.shape).astype(x.dtype)
     v /= v.dtype.type(norm(v))
@@ -48,7 +54,10 @@ def curvature(
     off_diagonal: list[float] = []
     for _ in range(iterations):
         w = hessian_product(fidelity, x, v, batch)
-        diagonal.append(dot(v, w))
+        along = dot(v, w)
+        if not math.isfinite(along):
+            break
+        diagonal.append(along)
         w -= w.dtype.type(diagonal[-1]) * v
         if off_diagonal:
             w -= w.dtype.type(off_diagonal[-1]) * before
@@ -57,6 +66,8 @@ def curvature(
             break
         off_diagonal.append(length)
         before, v = v, w / w.dtype.type(length)
+    if not diagonal:
+        return math.nan
     inner = off_diagonal[: len(diagonal) - 1]
     tridiagonal = np.diag(diagonal) + np.diag(inner, 1) + np.diag(inner, -1)
     return float(np.linalg.eigvalsh(tridiagonal)[-1])

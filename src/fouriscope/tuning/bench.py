@@ -1,0 +1,192 @@
+"""Reconstructions with one number after another, all from the same point, and a score for each."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from fouriscope import metrics
+from fouriscope.acquisition import Acquisition
+from fouriscope.calibration.gains import gain_ratios
+from fouriscope.errors import DivergenceError, InvalidInputError
+from fouriscope.optics import Geometry
+from fouriscope.priors import Prior
+from fouriscope.run.assemble import BuiltSolver, build_prior, build_solver
+from fouriscope.run.config import explain
+from fouriscope.run.sections import ReconstructionConfig
+from fouriscope.solvers import EPRY, Callback, Iterations, Spectral
+from fouriscope.solvers.spectral import frame_worth
+from fouriscope.solvers.truth import observed_truth
+from fouriscope.tuning.choice import STRENGTH, Criterion
+from fouriscope.tuning.holdout import hold_out
+
+ABSORPTION_STRENGTH = "prior_absorption.strength"
+# A trial begins where a first run ended, and has only the difference of two strengths to work off.
+WARM_SHARE = 0.35
+# Of a configuration that limits only its time or its residual.
+ITERATIONS = 300
+
+
+class Bench:
+    """Runs trials, all from the same point and for the same number of iterations.
+
+    Starting each where its neighbour ended would save more, but favour whichever comes last: it has iterated most.
+
+    A trial is what ``reconstruct`` would do with its number: the same method, and the same priors for all images of the
+    object. One prior with a strength serves them all; a prior of the absorption's own keeps its ratio to that of the
+    phase, as the first run had it.
+
+    Held-out frames are judged as the solver judges the others: with their brightness fitted where the brightness of
+    LEDs is calibrated (that of a held-out LED is not known), and weighed by what the first run left of them where the
+    method balances frames.
+    """
+
+    def __init__(
+        self,
+        data: Acquisition,
+        config: ReconstructionConfig,
+        key: str,
+        priors: tuple[Prior | None, Prior | None],
+        criterion: Criterion,
+        count: int | None,
+        callbacks: Sequence[Callback],
+    ) -> None:
+        self.config, self.key, self.criterion, self.callbacks = config, key, criterion, callbacks
+        self.prior, self.absorption = priors
+        if self.prior is None:
+            self.prior = build_prior(config.prior, where="[prior]")
+        if self.absorption is None and config.prior_absorption is not None:
+            self.absorption = build_prior(config.prior_absorption, where="[prior_absorption]")
+        used = np.arange(len(data)) if data.weights is None else np.flatnonzero(np.asarray(data.weights) > 0)
+        self.frames = len(used)
+        self.held: NDArray[np.int64] = np.empty(0, np.int64)
+        if criterion == "held-out":
+            geometry = Geometry.compile(
+                data.optics, data.illumination, data.frame_shape, patch_center=data.patch_center
+            )
+            self.held = hold_out(geometry, used, count, np.random.default_rng((config.solver.seed, 2)))
+            weights = np.ones(len(data)) if data.weights is None else np.array(data.weights, np.float64)
+            weights[self.held] = 0
+            data = replace(data, weights=weights)
+        self.data = data
+        self.began: BuiltSolver | None = None
+        self.ratio: float | None = None
+        self.worth = np.ones(len(self.held))
+        self.misfits: dict[float, NDArray[np.float64]] = {}
+
+    def first(self) -> float:
+        """The value to begin with, the configured or the automatic one; trials begin where its reconstruction ends."""
+        assert self.prior is not None
+        configured = _get(self.config, self.key) if self.key != STRENGTH else self.prior.strength
+        solver = self._solver(None if configured == "auto" else float(configured))
+        self._run(solver, 1.0)
+        strengths = [0.0] if isinstance(solver, EPRY) else solver.denoise.strengths
+        value = strengths[-1 if self.key == ABSORPTION_STRENGTH else 0] if configured == "auto" else float(configured)
+        if not value > 0:
+            raise InvalidInputError(
+                f"{self.key} is {value:g} for the prior {self.prior.name!r}: there is nothing to search around; "
+                "choose a prior with a strength, or begin with a positive number"
+            )
+        if self.key == STRENGTH and self.absorption is not None and strengths[-1] > 0:
+            self.ratio = strengths[-1] / strengths[0]
+        if len(self.held) and isinstance(solver, Spectral) and solver.balance:
+            self.worth = self._worth(solver)
+        self.began = solver
+        return value
+
+    def score(self, value: float) -> float:
+        """The score after a short run from where the first one ended; −inf where it diverges."""
+        solver = self._solver(value)
+        try:
+            self._run(solver, WARM_SHARE)
+        except DivergenceError:
+            self.misfits[value] = np.full(len(self.held), np.inf)
+            return -np.inf
+        if self.criterion == "held-out":
+            self.misfits[value] = self.worth * self._held_misfits(solver)
+            return -float(self.misfits[value].mean())
+        truth = observed_truth(solver.fidelity.model, self.data.truth)
+        assert truth is not None
+        return metrics.snr_both(solver.observed(), truth).aligned
+
+    def settings(self, value: float) -> dict[str, float]:
+        """What a configuration needs for ``value`` to be used."""
+        return {self.key: value} | ({} if self.ratio is None else {ABSORPTION_STRENGTH: self.ratio * value})
+
+    def _run(self, solver: BuiltSolver, share: float) -> None:
+        """Some of the configured iterations; other limits would compare trials of different lengths."""
+        iterations = self.config.stop.iterations
+        solver.solve(
+            Iterations(max(5, round(share * (iterations if isinstance(iterations, int) else ITERATIONS)))),
+            self.callbacks,
+        )
+        if solver.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+
+    def _solver(self, value: float | None) -> BuiltSolver:
+        prior, absorption, config = copy.deepcopy(self.prior), copy.deepcopy(self.absorption), self.config
+        assert prior is not None
+        if value is not None and self.key == STRENGTH:
+            prior.strength = value
+            if self.ratio is not None and absorption is not None:
+                absorption.strength = self.ratio * value
+        elif value is not None:
+            config = _with(config, self.key, value)
+            if self.key.startswith("prior."):
+                prior = build_prior(config.prior, where="[prior]")
+            if self.key.startswith("prior_absorption.") and config.prior_absorption is not None:
+                absorption = build_prior(config.prior_absorption, where="[prior_absorption]")
+        began = self.began
+        solver = build_solver(
+            self.data, config, prior=prior, prior_absorption=absorption, start=None if began is None else began.x
+        )
+        if began is not None and solver.calibration is not None:
+            # Object and microscope belong together: trials begin with what a calibration had found.
+            solver.fidelity.use(began.fidelity.model)
+        if isinstance(solver, Spectral) and isinstance(began, Spectral):
+            solver.settle_like(began)
+        return solver
+
+    def _held_misfits(self, solver: BuiltSolver) -> NDArray[np.float64]:
+        fidelity = solver.fidelity
+        if self.config.calibration.gains:
+            model = fidelity.model
+            gains = np.ones(len(model)) if model.gains is None else np.array(model.gains, np.float64)
+            gains[self.held] *= gain_ratios(fidelity, solver.x, self.held)
+            fidelity.use(model.revised(gains=gains))
+        return fidelity.misfits(solver.x, self.held)
+
+    def _worth(self, solver: BuiltSolver) -> NDArray[np.float64]:
+        pixels = [max(np.count_nonzero(solver.fidelity.mask_of(int(led))), 1) for led in self.held]
+        variances = self._held_misfits(solver) / np.array(pixels)
+        return frame_worth(variances, solver.fidelity.model.geometry.bright_field[self.held])
+
+
+def _get(config: ReconstructionConfig, key: str) -> Any:
+    value: Any = config.model_dump(mode="json")
+    for name in key.split("."):
+        if not isinstance(value, dict) or name not in value:
+            raise InvalidInputError(f"{key!r} is not in the configuration; write it there with a value to start from")
+        value = value[name]
+    if isinstance(value, bool) or not (value == "auto" or (isinstance(value, int | float) and value > 0)):
+        raise InvalidInputError(f"{key} = {value!r} cannot be tuned: a positive number is needed to start from")
+    return value
+
+
+def _with(config: ReconstructionConfig, key: str, value: float) -> ReconstructionConfig:
+    document = config.model_dump(mode="json", exclude_none=True)
+    *path, name = key.split(".")
+    section = document
+    for part in path:
+        section = section[part]
+    section[name] = type(section[name])(value) if isinstance(section[name], int) else value
+    try:
+        return type(config).model_validate(document)
+    except ValidationError as error:
+        raise InvalidInputError(explain(error, type(config), document)) from error
