@@ -37,6 +37,7 @@ _HOME = {
     "TorchDenoiser": "priors",
     "DeepinvDenoiser": "priors",
     "PnP": "solvers",
+    "Spectral": "solvers",
     "ADMM": "solvers",
     "EPRY": "solvers",
     "RED": "solvers",
@@ -78,6 +79,7 @@ __all__ = [
     "Result",
     "RunFolder",
     "SmallCNN",
+    "Spectral",
     "TorchDenoiser",
     "Tuning",
     "Wavelet",
@@ -132,5 +134,5 @@ if TYPE_CHECKING:
     from fouriscope.reconstruction import reconstruct
     from fouriscope.run import Result, RunFolder
     from fouriscope.simulation import Camera, simulate
-    from fouriscope.solvers import ADMM, EPRY, RED, PnP
+    from fouriscope.solvers import ADMM, EPRY, RED, PnP, Spectral
     from fouriscope.tuning import Tuning, tune

@@ -27,6 +27,7 @@ from fouriscope.parallel import threads
 from fouriscope.run.assemble import BuiltSolver, build_solver, build_stop
 from fouriscope.run.measured import open_stored
 from fouriscope.run.memory import keep_freed_memory, return_free_memory
+from fouriscope.run.phases import unwrap
 from fouriscope.run.sections import RunConfig
 from fouriscope.solvers import EPRY, History
 
@@ -96,7 +97,10 @@ def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | Non
     solver.solve(build_stop(config.stop))
     model = solver.fidelity.model
     window = model.geometry.object_window
-    shown = [image for image in model.object.phase_and_absorption(solver.x) if image is not None]
+    phase, absorption = model.object.phase_and_absorption(solver.x)
+    # Neighbours meet only if neither jumps by a turn; a wave knows its phase within ±π.
+    phase = unwrap(phase) if model.object.band == "field" else phase
+    shown = [phase] if absorption is None else [phase, absorption]
     images = np.stack([image[window] for image in shown]).astype(np.float32)
     found = found_pupil(solver)
     array = None if found.array is None or not plan.keeps_pupils(config) else found.array.astype(np.complex64)

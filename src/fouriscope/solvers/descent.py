@@ -147,6 +147,10 @@ class Descent(Solver):
         at = np.zeros_like(self._x) if self._start_name == "epry" else self._x
         self._control.find(self.fidelity, at, self.sampler, self.rng)
 
+    def watch_step(self, s: RealArray, gradient: RealArray) -> None:
+        """Two gradients over the same measurements show whether γ is too long."""
+        self._control.watch(s, gradient)
+
     def slope(self, s: RealArray) -> Slope:
         """d and ∇d at ``s`` over a new minibatch; raises where they show that s leads nowhere."""
         batch = self.sampler.draw(self.rng)
@@ -163,7 +167,7 @@ class Descent(Solver):
         if calibration is not None:
             calibration.revise(self.fidelity, s, batch)
         elif self.sampler.is_fixed:
-            self._control.watch(s, gradient)
+            self.watch_step(s, gradient)
         return Slope(misfit, gradient, batch)
 
     def measurements_changed(

@@ -14,7 +14,7 @@ from fouriscope.fidelity import AmplitudeLoss, DataFidelity, Minibatch, Sampler
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.priors import Prior
-from fouriscope.solvers.base import SolverState, StepReport, relative_distance
+from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
 from fouriscope.solvers.descent import Descent
 from fouriscope.solvers.start import StartName
 
@@ -110,6 +110,7 @@ class Spectral(Descent):
         self.denoiser_weight, self.balance = float(denoiser_weight), balance
         self._passes = 0.0
         self._settled = False
+        self._worth: NDArray[np.float64] | None = None
         self._known: tuple[ForwardModel, float] | None = None
         super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
 
@@ -119,6 +120,22 @@ class Spectral(Descent):
     def find_step(self) -> None:
         if self._control.automatic:
             self._control.size = 1.0
+
+    def watch_step(self, s: RealArray, gradient: RealArray) -> None:
+        pass  # the coverage bounds the curvature: there is nothing to find out
+
+    def measurements_changed(
+        self, leds: NDArray[np.int64], before: NDArray[np.int64], population: NDArray[np.int64], *, begin_again: bool
+    ) -> None:
+        """Coverage and weights follow the frames that are there; what a frame is worth is found again if many came."""
+        Solver.measurements_changed(self, leds, before, population, begin_again=begin_again)
+        self._safeguard.measurements_changed(leds)
+        self._known = None
+        if self._settled and begin_again:
+            self._safeguard.begin_again()
+            self._settled, self._worth = False, None
+        elif self._worth is not None:
+            self.fidelity.reweigh(self.fidelity.weights * self._worth)
 
     def iterate(self) -> StepReport:
         began = SETTLED if self._start_name == "flat" else 0
@@ -184,6 +201,7 @@ class Spectral(Descent):
 
     def own_state(self) -> SolverState:
         arrays = {"weights": self.fidelity.weights} | ({} if self._known is None else {"coverage": self._full})
+        arrays |= {} if self._worth is None else {"worth": self._worth}
         measured_at = None if self._known is None else self._known[1]
         values = {"passes": self._passes, "measured_at": measured_at, "settled": self._settled}
         return SolverState(arrays, values | {"strength": self.denoise.fixed_strength})
@@ -192,6 +210,7 @@ class Spectral(Descent):
         values = state.values
         self._passes, self._settled = float(values["passes"]), bool(values["settled"])
         self.fidelity.reweigh(state.arrays["weights"])
+        self._worth = state.arrays.get("worth")
         self.denoise.fixed_strength = values["strength"]
         self._known = None
         if "coverage" in state.arrays:
