@@ -113,7 +113,9 @@ def test_reconstruct_warns_of_a_set_up_that_cannot_work_well(fouriscope: Command
     assert shown.code == 0
     warnings = [line for line in shown.out.splitlines() if line.startswith("warning: ")]
     assert warnings
-    assert warnings == [line for line in fouriscope("info", configuration).out.splitlines() if "warning: " in line]
+    # `info` looks at the frames as well, which are not those of such an array.
+    told = [line for line in fouriscope("info", configuration).out.splitlines() if "warning: " in line]
+    assert warnings == told[: len(warnings)]
     assert "note: " not in shown.out
     assert fouriscope("reconstruct", configuration, "--out", tmp_path / "quiet", "-q") == Ended(0, "", "")
 
