@@ -252,7 +252,7 @@ def said(**changed: Any) -> Verdict:
             "good",
             "so the resolution is not tested",
         ),
-        ({"held_out": HeldOut((), *[None] * 6)}, "doubtful", "no frame could be held out"),
+        ({"held_out": HeldOut((), None, None, None, None, None, None)}, "doubtful", "no frame could be held out"),
         ({"resolution": replace(FINE, half_pitch_m=0.9e-6)}, "doubtful", "resolved to 0.9 µm (limit 0.53 µm)"),
         ({"resolution": replace(FINE, half_pitch_m=None)}, "bad", "agree on no detail"),
         ({"outside_band": 0.12}, "doubtful", "12 % of the object's spectrum lies where no LED sees anything"),
