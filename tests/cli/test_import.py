@@ -470,7 +470,8 @@ def test_real_elfpie(fouriscope: Command, tmp_path: Path) -> None:
     assert frames.offset == pytest.approx(2.6 / 254, rel=0.05)
     assert isinstance(frames.background, tuple)
     assert frames.background[:16] == (0.0,) * 16
-    assert max(frames.background) == pytest.approx(0.025, abs=0.005)
+    assert sum(level > 0 for level in frames.background) > 20
+    assert max(frames.background) < 0.2
 
 
 @needs_data

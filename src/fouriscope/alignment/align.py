@@ -89,8 +89,8 @@ def align(
             data = _focused(data, focus_reach, say)
         return _by_trials(data, motions, say) if array else data
 
-    if exposure:
-        acquisition = replace(acquisition, gains=bright_gains(acquisition))
+    if exposure and (gains := bright_gains(acquisition)) is not acquisition.gains:
+        acquisition = replace(acquisition, gains=gains)
     described, acquisition = acquisition, placed(acquisition)
     if na:
         aperture = _aperture(acquisition, described.illumination, say)

@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 SURELY_BRIGHT, SURELY_DARK = 0.7, 0.2
 # The brightest frames tell the level if they are at least so many times as bright as the median of the others.
 CONTRAST = 3.0
+# Bright frames that differ by less than this say nothing about their LEDs.
+LEAST_SPREAD = 0.05
 # How far the array may be displaced to bring the bright frames inside the pupil, in pitches, and in how fine steps.
 REACH, STEP = 2.5, 0.25
 
@@ -73,14 +75,17 @@ def bright_gains(acquisition: Acquisition) -> Floats | None:
     """How bright each LED is beside the others, as far as bright frames tell: by their mean, times what is known.
 
     All bright-field frames show the same sample from slightly different angles, and hardly differ in what they
-    transmit; LEDs differ by some ten percent. Other frames keep what is known, None if that is nothing.
+    transmit; LEDs differ by some ten percent. If these differ by less than five, that is the sample, and what was known
+    stays. So it does of other frames.
     """
     means = frame_means(acquisition)
     bright = sides_of_frames(acquisition, means) > 0
     if np.count_nonzero(bright) < 3:
-        return None if acquisition.gains is None else np.asarray(acquisition.gains, np.float64)
+        return acquisition.gains
+    level = means / np.median(means[bright])
+    if not float(np.std(np.log(level[bright]))) > LEAST_SPREAD:
+        return acquisition.gains
     known = np.ones(len(means)) if acquisition.gains is None else np.asarray(acquisition.gains, np.float64)
-    level = np.where(bright, means / np.median(means[bright]), 1.0)
     return np.where(bright, level, known)
 
 

@@ -77,7 +77,7 @@ class Pyramid:
     ...     for block in pyramid.blocks(level):
     ...         pyramid.coarsen_block(level, block)
     >>> pyramid.finish()
-    >>> pyramid.shapes[-1], pyramid.read(3, slice(0, 1), slice(0, 2)).tolist()
+    >>> pyramid.shapes[-1], pyramid.read(3, slice(0, 1), slice(0, 2)).round(6).tolist()
     ((38, 188), [[[0.5, 0.5]]])
     """
 

@@ -75,7 +75,9 @@ def turns_to_unwrap(phase: RealArray) -> NDArray[np.float64]:
 
     known = np.isfinite(phase)
     wrapped = np.where(known, wrap(np.where(known, phase, 0)), 0).astype(np.float64)
-    # The seed decides between equally reliable pixels, and with it nothing but the place of jumps that must remain.
+    # Equally reliable pixels are joined in an order that is not always the same, which moves the jumps that must remain.
+    # A trace of fixed noise, far below what any phase means, leaves no two equal.
+    wrapped += np.random.default_rng(0).uniform(-1e-9, 1e-9, wrapped.shape)
     found = unwrap_phase(wrapped if known.all() else np.ma.masked_array(wrapped, ~known), rng=0)
     turns = np.where(known, np.rint((np.ma.getdata(found) - np.where(known, phase, 0)) / _TURN), 0)
     numbers, counts = np.unique(turns[known], return_counts=True)

@@ -21,10 +21,12 @@ def hessian_product(
     """∇²d(x) v by central differences of the gradient, so that any loss and any object model will do.
 
     ``probe`` is the rms of the displacement in radians: large enough for single precision, small beside the scale on
-    which a phase is non-linear. Where v is gathered in a few pixels it is less, so that none moves far.
+    which a phase is non-linear. Where an absorption is gathered in a few pixels it is less, so that none
+    moves far.
     """
     rms = norm(v) / math.sqrt(v.size)
-    probe = min(probe, FURTHEST * rms / float(np.abs(v).max()))
+    if fidelity.model.object.limits[-1] is not None:  # a bounded image is an exponent; a phase cannot explode
+        probe = min(probe, FURTHEST * rms / float(np.abs(v).max()))
     displacement = v * v.dtype.type(probe / rms)
     ahead = fidelity.gradient(x + displacement, batch).gradient
     behind = fidelity.gradient(x - displacement, batch).gradient

@@ -18,7 +18,7 @@ LEVELS: tuple[Level, ...] = ("good", "doubtful", "bad")
 # Misfit of unseen frames beside that of a grey image. At 1 nothing was predicted at all; photon noise alone may bring
 # dark-field frames to 0.9.
 BESIDE_GREY = (0.9, 0.98)
-# Misfit of unseen frames beside that of plain EPRY. Two draws of LEDs differ by some 3 %. Where unseen frames are
+# Misfit of unseen frames beside that of plain EPRY. Where unseen frames are
 # predicted to BEYOND_DOUBT of a grey image, it does not matter that EPRY may do still better: nothing is wrong.
 BESIDE_EPRY = (1.05, 1.3)
 BEYOND_DOUBT = 0.3
