@@ -75,8 +75,8 @@ def turns_to_unwrap(phase: RealArray) -> NDArray[np.float64]:
 
     known = np.isfinite(phase)
     wrapped = np.where(known, wrap(np.where(known, phase, 0)), 0).astype(np.float64)
-    # Equally reliable pixels are joined in an order that is not always the same, which moves the jumps that must remain.
-    # A trace of fixed noise, far below what any phase means, leaves no two equal.
+    # Equally reliable pixels are joined in an order that is not always the same, which moves the jumps that must
+    # remain. A trace of fixed noise, far below what any phase means, leaves no two equal.
     wrapped += np.random.default_rng(0).uniform(-1e-9, 1e-9, wrapped.shape)
     found = unwrap_phase(wrapped if known.all() else np.ma.masked_array(wrapped, ~known), rng=0)
     turns = np.where(known, np.rint((np.ma.getdata(found) - np.where(known, phase, 0)) / _TURN), 0)
