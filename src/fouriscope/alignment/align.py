@@ -108,7 +108,7 @@ def align(
         between = np.flatnonzero(weights_of(acquisition) != weights)
         if len(between):
             listed = ", ".join(map(str, between[:8])) + ("…" if len(between) > 8 else "")
-            say(f"edge: {len(between)} frames hold direct light in part and are left out: {listed}")
+            say(f"edge: frames that hold direct light in part are left out, {len(between)} in all: {listed}")
             acquisition = _weighed(acquisition, weights)
     return Alignment(acquisition, tuple(notes))
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.acquisition.masks import mask_of
-from fouriscope.optics import LEDArray
+from fouriscope.optics import LEDArray, Optics
 
 Floats = NDArray[np.float64]
 
@@ -89,9 +89,9 @@ def bright_gains(acquisition: Acquisition) -> Floats | None:
     return np.where(bright, level, known)
 
 
-def misplaced(acquisition: Acquisition, sides: NDArray[np.int8], na: Floats) -> int:
+def misplaced(optics: Optics, sides: NDArray[np.int8], na: Floats) -> int:
     """Frames that are bright but should be dark with directions ``na``, or dark but should be bright."""
-    inside = acquisition.optics.passes(np.hypot(na[:, 0], na[:, 1]))
+    inside = optics.passes(np.hypot(na[:, 0], na[:, 1]))
     return int(np.sum((sides > 0) & ~inside) + np.sum((sides < 0) & inside))
 
 
@@ -118,7 +118,7 @@ def place_by_brightness(acquisition: Acquisition, array: LEDArray, sides: NDArra
     center = acquisition.patch_center
 
     def wrong(shift: tuple[float, float]) -> int:
-        return misplaced(acquisition, sides, array.moved(shift=shift).directions(center))
+        return misplaced(acquisition.optics, sides, array.moved(shift=shift).directions(center))
 
     here = wrong((0.0, 0.0))
     if not here or len(array.positions) < 2:

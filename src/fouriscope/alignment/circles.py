@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.brightness import counted_pixels, frame_means, place_by_brightness, sides_of_frames
+from fouriscope.alignment.brightness import counted_pixels, frame_means, misplaced, place_by_brightness, sides_of_frames
 from fouriscope.calibration.positions import as_array
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import LEDArray, Optics
@@ -154,7 +154,10 @@ def find_array(
             start = place_by_brightness(acquisition, start, spectra.sides)
         fits[orientation] = _fit(spectra, start, names, reach)
     best = max(fits, key=lambda orientation: fits[orientation][0])
-    before, after = (spectra.misplaced(a.directions(acquisition.patch_center)) for a in (array, fits[best][1]))
+    before, after = (
+        misplaced(acquisition.optics, spectra.sides, a.directions(acquisition.patch_center))
+        for a in (array, fits[best][1])
+    )
     scores = {orientation: score for orientation, (score, _) in fits.items()}
     arrays = {orientation: found for orientation, (_, found) in fits.items()}
     return CircleFit(fits[best][1], best, scores, arrays, spectra.score(array), spectra.leds, (before, after))
@@ -218,18 +221,13 @@ class _Spectra:
             if n_in > 1 and n_out > 1:
                 gap = np.dot(inside, row) / n_in - np.dot(outside, row) / n_out
                 explained += n_in * n_out / (n_in + n_out) * max(gap, 0.0) ** 2
-        wrong = self.misplaced(na) / len(na)
+        wrong = misplaced(self.optics, self.sides, na) / len(na)
         return float(explained / self.total - COST_OF_WRONG_SIDES * wrong)
 
     def _disc(self, y: float, x: float) -> Floats:
         step = self.optics.wavelength / (LARGEST_WINDOW * self.optics.pixel)
         distance = self.optics.na - np.hypot(self.na_y - y, self.na_x - x)
         return np.asarray(np.clip(distance / step + 0.5, 0.0, 1.0))
-
-    def misplaced(self, na: Floats) -> int:
-        """Frames that are bright but should be dark, or dark but should be bright."""
-        inside = self.optics.passes(np.hypot(na[:, 0], na[:, 1]))
-        return int(np.sum((self.sides > 0) & ~inside) + np.sum((self.sides < 0) & inside))
 
 
 def _fit(spectra: _Spectra, array: LEDArray, names: list[str], reach: float) -> tuple[float, LEDArray]:

@@ -76,7 +76,7 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
     circles = find_array(acquisition, orientations=ORIENTATIONS)
 
     def wrong(place: LEDArray) -> int:
-        return misplaced(acquisition, sides, place.directions(acquisition.patch_center))
+        return misplaced(acquisition.optics, sides, place.directions(acquisition.patch_center))
 
     def judged(place: LEDArray) -> tuple[int, float]:
         # A frame on the wrong side is certain; what misfits tell is not.

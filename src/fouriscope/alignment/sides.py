@@ -67,8 +67,7 @@ def _resembles(acquisition: Acquisition, leds: NDArray[np.int64], bright: NDArra
     """Whether frames of ``leds`` look like bright field, on the scale of some pixels: light where the sample is clear.
 
     Scattered light comes from where it is not. With a the slope of a frame over the bright field, a times the bright
-    field is the direct light that it holds: of dark-field frames of four resolution targets and two stained samples
-    that was −0.9 to −8 times their mean, of frames in a penumbra 0.3 to 1.
+    field is the direct light that it holds: negative for a dark field, a share of the frame's mean in a penumbra.
     """
     from scipy.ndimage import gaussian_filter
 

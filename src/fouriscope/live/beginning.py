@@ -41,6 +41,7 @@ def acquisition_to_come(config: RunConfig, base: Path, layout: StoredFrames) -> 
         patch_center=patch_center_of(config, layout, illumination),
         weights=weights,
         mask=good if section.saturation is None else FrameMasks(counts, saturation=section.saturation, good=good),
+        gains=None if section.brightness is None else np.array(section.brightness),
         truth=None if section.truth is None else load_image(base / section.truth),
     )
 
