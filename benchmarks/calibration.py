@@ -75,7 +75,7 @@ def _unknown_pupil(peer: bool) -> None:
         runs: dict[str, Callable[[], Run]] = {
             "PnP, no prior, Zernike pupil": partial(pnp, problem, batch=BATCH, calibrators=[ZernikePupil()]),
             "… started by EPRY": partial(pnp, problem, batch=BATCH, calibrators=[ZernikePupil()], start="epry"),
-            "EPRY, pupil recovered": partial(epry, problem, pupil_step=1.0),
+            "EPRY, pupil recovered": partial(epry, problem, order="na", pupil_step=1.0),
         }
         if not whole_bins:
             runs |= {
@@ -198,7 +198,7 @@ def _seconds(peer: bool) -> None:
     problem = unknown_pupil(whole_bins=False)
     fidelity = DataFidelity(problem.model, problem.frames, loss="amplitude")
     everything = AllLEDs(np.arange(len(fidelity)))
-    sweeping = EPRY(fidelity, everything, pupil_step=1.0)
+    sweeping = EPRY(fidelity, everything, order="na", pupil_step=1.0)
     calls: dict[str, Call] = {"EPRY, pupil recovered": sweeping.step}
     calls |= {f"PnP, no prior, Zernike pupil, minibatches of {n}": _a_pass(problem, n) for n in (60, 20)}
     if peer:

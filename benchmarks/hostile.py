@@ -33,24 +33,13 @@ from fouriscope.run import Result
 from fouriscope.simulation import HostileMicroscope, Truth, field_error
 
 COUNT = 50
-# The recipe that `fouriscope import` writes; whoever changes that changes this.
-RECIPE: dict[str, Any] = {
-    "method": "spectral",
-    "object": "wave",
-    "align": "all",
-    "calibrate": ("zernike", "gains"),
-    "loss": "amplitude",
-    "start": "epry",
-    "prior": "tv",
-    "iterations": 150,
-}
 
 Field = NDArray[Any]
 
 
 def default(acquisition: Acquisition) -> Result:
     """What somebody gets who sets nothing."""
-    return fs.reconstruct(acquisition, **RECIPE)
+    return fs.reconstruct(acquisition)
 
 
 @dataclass(frozen=True)

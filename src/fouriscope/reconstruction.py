@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,27 +18,29 @@ from fouriscope.run.aligned import aligned
 from fouriscope.run.assemble import build_prior, build_solver, build_stop
 from fouriscope.run.config import explain
 from fouriscope.run.provenance import FrameDigest, provenance
+from fouriscope.run.recipe import AUTO, completed, is_auto
 from fouriscope.run.result import recovered_pupil
+from fouriscope.run.sections import AlignmentSection, CalibrationSection, Section
 from fouriscope.solvers import Callback
 
 
 def reconstruct(
     data: Acquisition,
     *,
-    method: Literal["pnp", "admm", "red", "spectral", "epry"] = "pnp",
-    prior: PriorLike = "tv",
+    method: Literal["auto", "pnp", "admm", "red", "spectral", "epry"] = "auto",
+    prior: PriorLike = "auto",
     prior_absorption: PriorLike = None,
-    batch: int | None = 60,
-    iterations: int | None = 300,
+    batch: int | Literal["auto"] | None = "auto",
+    iterations: int | Literal["auto"] | None = "auto",
     seconds: float | None = None,
     residual: float | None = None,
-    sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = "stratified",
-    loss: Literal["intensity", "amplitude", "poisson"] | Loss = "intensity",
-    object: Literal["phase", "complex", "wave"] = "phase",
+    sampler: Literal["auto", "stratified", "epochs", "uniform", "fixed", "all"] = "auto",
+    loss: Literal["auto", "intensity", "amplitude", "poisson"] | Loss = "auto",
+    object: Literal["auto", "phase", "complex", "wave"] = "auto",
     object_shape: tuple[int, int] | Literal["auto"] = "auto",
     margin: int | Literal["auto"] = "auto",
-    align: str | Sequence[str] = (),
-    calibrate: str | Sequence[str] = (),
+    align: str | Sequence[str] = "auto",
+    calibrate: str | Sequence[str] = "auto",
     step: float | Literal["auto"] = "auto",
     acceleration: bool = True,
     steps_per_denoising: int | Literal["auto"] = 1,
@@ -46,32 +48,44 @@ def reconstruct(
     restart: bool = True,
     denoiser_weight: float = 0.25,
     balance: bool = True,
-    epry_order: Literal["na", "random", "sampler"] = "na",
+    epry_order: Literal["random", "na", "sampler"] = "random",
     epry_step: float = 1.0,
-    epry_pupil_step: float = 0.0,
-    epry_decay: float = 0.0,
-    start: Literal["flat", "linear", "epry"] | NDArray[Any] = "flat",
+    epry_pupil_step: float | Literal["auto"] = "auto",
+    epry_decay: float | Literal["auto"] = "auto",
+    start: Literal["auto", "flat", "linear", "epry"] | NDArray[Any] = "auto",
     precision: Literal["single", "double"] = "single",
     seed: int = 0,
     callbacks: Sequence[Callback] = (),
 ) -> Result:
     """Reconstruct a high-resolution image from the frames of an acquisition, a few frames an iteration.
 
-    Nothing needs tuning: the step size, the strength of the prior and the size of the object are found from the data.
+    Nothing needs tuning: the step size, the strength of the prior and the size of the object are found from the data,
+    and what is left "auto" follows a recipe. For measured frames that is the one that ``fouriscope import`` writes: the
+    microscope is aligned and calibrated from the frames, and the wave behind the sample is found by "spectral" steps
+    with the amplitude loss, TV and a start by EPRY, in 150 iterations. For a simulated field that repeats itself
+    (``data.periodic``), whose microscope is known exactly, it is the paper's: a phase object, "pnp" steps with the
+    intensity loss, TV and a flat start, in 300 iterations, and neither alignment nor calibration.
+
+    What you set stands, and the rest stays the recipe's, with two exceptions. With another object or loss than those of
+    "spectral" the method is "pnp"; "epry" takes no prior, and for measured frames it begins flat, recovers the pupil
+    itself (``epry_pupil_step=1, epry_decay=0.3``, no calibration) and ends after 20 sweeps.
 
     Parameters
     ----------
     data
         What was measured.
     method
-        "pnp" (ISTA, FISTA, SGD: :class:`fouriscope.solvers.PnP`), "admm", "red", or "epry" (which needs prior=None).
+        "pnp" (ISTA, FISTA, SGD: :class:`fouriscope.solvers.PnP`), "admm", "red", "spectral" (for object="wave" and
+        loss="amplitude") or "epry" (without a prior).
     prior
         What is known about the image: ``None``, a name ("tv", "l1", "box"), a prior such as ``fs.TV(strength=1e-6)``,
         or any denoiser ``f(image, sigma)``.
     prior_absorption
-        For complex objects, the prior of the absorption, if it is to differ from that of the phase.
+        The prior of the second image, if it is to differ from that of the first: of the absorption of a "complex"
+        object, of the imaginary part of a "wave".
     batch, sampler
-        Frames an iteration, and how they are chosen. ``batch=None`` uses all in every iteration.
+        Frames per iteration, and how they are chosen: 60, "stratified"; for "epry" all. ``batch=None`` uses all in
+        every iteration.
     iterations, seconds, residual
         Stop at whichever comes first.
     loss
@@ -81,11 +95,10 @@ def reconstruct(
         See :class:`fouriscope.ForwardModel`. The automatic margin is none for periodic simulations and 16 frame
         pixels or a few more for measured frames, whose field goes on beyond them.
     align
-        What to find from the frames beforehand: "circles", "exposure", "focus", "na", "array", "edge", some of them or
-        "all"; see
-        :func:`fouriscope.alignment.align`.
+        What to find from the frames beforehand: "circles", "exposure", "focus", "na", "array", "edge", some of them,
+        "all", or ``()`` for nothing; see :func:`fouriscope.alignment.align`.
     calibrate
-        What to refine beside the object: "zernike", "pixels", "gains", "leds", or some of them; see
+        What to refine beside the object: "zernike", "pixels", "gains", "leds", some of them, or ``()`` for nothing; see
         :mod:`fouriscope.calibration`. What was found is in ``result.pupil`` and ``result.geometry``.
     step, acceleration, start, seed
         See :class:`fouriscope.solvers.PnP`.
@@ -112,15 +125,12 @@ def reconstruct(
     >>> bool(result.snr(phase).aligned > 10)
     True
     """
-    chosen = build_prior(prior, where="prior")
-    chosen_absorption = None
-    if prior_absorption is not None:
-        chosen_absorption = build_prior(prior_absorption, where="prior_absorption")
-    config = configure(
+    config, priors = configure(
         data,
+        measured=not data.periodic,
         method=method,
-        prior=chosen,
-        prior_absorption=chosen_absorption,
+        prior=prior,
+        prior_absorption=prior_absorption,
         batch=batch,
         iterations=iterations,
         seconds=seconds,
@@ -153,8 +163,7 @@ def reconstruct(
     solver = build_solver(
         data,
         config,
-        prior=chosen,
-        prior_absorption=chosen_absorption,
+        **priors,
         start=start if isinstance(start, np.ndarray) else None,
         watch=digest.add,
     )
@@ -171,48 +180,81 @@ def reconstruct(
     )
 
 
+class Priors(TypedDict):
+    """The priors of a reconstruction as objects: a configuration can name them, but not hold any callable."""
+
+    prior: Prior
+    prior_absorption: Prior | None
+
+
 def configure(
     data: Acquisition,
     *,
-    prior: Prior,
-    prior_absorption: Prior | None = None,
-    batch: int | None = 60,
-    iterations: int | None = 300,
+    measured: bool,
+    prior: PriorLike = AUTO,
+    prior_absorption: PriorLike = None,
+    batch: int | str | None = AUTO,
+    iterations: int | str | None = AUTO,
     seconds: float | None = None,
     residual: float | None = None,
-    sampler: str = "stratified",
-    loss: str | Loss = "intensity",
-    object: str = "phase",
+    sampler: str = AUTO,
+    loss: str | Loss = AUTO,
+    object: str = AUTO,
     object_shape: tuple[int, int] | str = "auto",
     margin: int | str = "auto",
-    align: str | Sequence[str] = (),
-    calibrate: str | Sequence[str] = (),
+    align: str | Sequence[str] = AUTO,
+    calibrate: str | Sequence[str] = AUTO,
     precision: str = "single",
+    method: str = AUTO,
+    start: str = AUTO,
+    epry_pupil_step: float | str = AUTO,
+    epry_decay: float | str = AUTO,
     **solver: Any,
-) -> ReconstructionConfig:
-    """The arguments of :func:`reconstruct` as the configuration that a file would hold, checked."""
-    chosen_loss = as_loss(loss)
-    document: dict[str, Any] = {
-        "object": {"model": object, "shape": object_shape, "margin": margin, "precision": precision},
-        "alignment": _switches(("circles", "exposure", "focus", "na", "array", "edge") if align == "all" else align),
-        "calibration": _switches(calibrate),
-        "solver": {
-            **solver,
-            "loss": chosen_loss.name,
-            **({"poisson_background": chosen_loss.background} if isinstance(chosen_loss, PoissonLoss) else {}),
-            "sampler": sampler if batch is not None else "all",
-            "batch": len(data) if batch is None else batch,
-        },
-        "stop": {"iterations": iterations, "seconds": seconds, "residual": residual},
-        "prior": prior.spec(),
-        "prior_absorption": None if prior_absorption is None else prior_absorption.spec(),
+) -> tuple[ReconstructionConfig, Priors]:
+    """The arguments of :func:`reconstruct` as the configuration that a file would hold, checked, and the priors.
+
+    With ``measured``, the recipe is that of measured frames.
+    """
+    grid = {"shape": object_shape, "margin": margin, "precision": precision}
+    decided = {"method": method, "start": start, "epry_pupil_step": epry_pupil_step, "epry_decay": epry_decay}
+    frames = {"sampler": sampler, "batch": batch} if batch is not None else {"sampler": "all", "batch": len(data)}
+    document = {
+        "object": grid | _set(model=object),
+        "solver": solver | _set(**decided, **frames) | _loss_keys(loss),
+        "stop": _set(iterations=iterations) | {"seconds": seconds, "residual": residual},
     }
+    if not is_auto(align):
+        document["alignment"] = _switches(AlignmentSection, align, everything="all")
+    if not is_auto(calibrate):
+        document["calibration"] = _switches(CalibrationSection, calibrate)
+    document = completed(document, measured=measured)
     try:
-        return ReconstructionConfig.model_validate(document)
+        config = ReconstructionConfig.model_validate(document)
     except ValidationError as error:
         raise InvalidInputError(explain(error, ReconstructionConfig, document)) from error
+    first = build_prior(config.prior if is_auto(prior) else prior, where="prior")
+    second = None if prior_absorption is None else build_prior(prior_absorption, where="prior_absorption")
+    specs = {"prior": first.spec(), "prior_absorption": None if second is None else second.spec()}
+    return config.model_copy(update=specs), {"prior": first, "prior_absorption": second}
 
 
-def _switches(names: str | Sequence[str]) -> dict[str, bool]:
-    """The keys of a section that are to be true."""
-    return dict.fromkeys([names] if isinstance(names, str) else names, True)
+def _set(**keys: Any) -> dict[str, Any]:
+    """The keys that are not left to the recipe."""
+    return {key: value for key, value in keys.items() if not is_auto(value)}
+
+
+def _loss_keys(loss: str | Loss) -> dict[str, Any]:
+    if is_auto(loss):
+        return {}
+    chosen = as_loss(loss)
+    background = {"poisson_background": chosen.background} if isinstance(chosen, PoissonLoss) else {}
+    return {"loss": chosen.name, **background}
+
+
+def _switches(
+    section: type[Section], names: str | Sequence[str], *, everything: str | None = None
+) -> dict[str, bool]:
+    """All switches of a section, so that the recipe adds none: on are those named, or all for the word ``everything``."""
+    switches = [key for key, field in section.model_fields.items() if field.annotation is bool]
+    on = [names] if isinstance(names, str) else names
+    return dict.fromkeys(switches, False) | dict.fromkeys(switches if names == everything else on, True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import tomlkit
 
-from fouriscope.cli.importing import RECONSTRUCTION
+from fouriscope.run.recipe import measured_sections
 from tests.cli.test_cli import Command, fouriscope
 
 __all__ = ["fouriscope"]
@@ -62,7 +62,7 @@ def test_the_recipe_of_import_with_a_prior_for_each_image(fouriscope: Command, c
     document = tomllib.loads(config.read_text())
     kept = {name: document[name] for name in ("frames", "microscope", "illumination")}
     del kept["frames"]["truth"]  # a phase, where a wave is to be found
-    recipe = {name: keys for name, (_, keys) in RECONSTRUCTION.items() if name != "alignment"}
+    recipe = {name: keys for name, keys in measured_sections().items() if name != "alignment"}
     recipe |= {"stop": {"iterations": 20}, "prior_absorption": {"name": "l1"}}
     config.write_text(tomlkit.dumps(kept | recipe))
     ended = fouriscope("tune", config, "--evaluations", 3, "--criterion", "held-out")

@@ -200,6 +200,26 @@ def test_noise_leaves_a_decaying_run_calmer_and_better() -> None:
     assert fading.last.misfit < 0.8 * steady.last.misfit
 
 
+def test_the_default_order_suits_a_field_that_goes_on_beyond_its_frames() -> None:
+    """The same frames in the same number of sweeps: from the axis outwards is far behind."""
+    large = ForwardModel(OPTICS, LEDS, (56, 56), object="complex", dtype=np.float64)
+    truth = np.stack([smooth(large.object_shape, 0.6), 0.3 + smooth(large.object_shape, 0.1, seed=1)])
+    frames = np.ascontiguousarray(large.intensity(truth)[:, 12:44, 12:44])
+    wide = ForwardModel(OPTICS, LEDS, FRAME, object="complex", margin=12, dtype=np.float64)
+    field = large.transmittance(truth)
+    scale = large.object_shape[0] // 56
+    inner = slice(20 * scale, 36 * scale)  # where the margin is not felt
+    assert wide.object_shape == large.object_shape
+    errors = []
+    for options in ({}, {"order": "na"}):
+        solver = solver_of(DataFidelity(wide, frames, loss="amplitude"), decay=0.3, **options)
+        solver.solve(Iterations(20))
+        found = wide.transmittance(solver.x)
+        errors.append(metrics.field_nrmse(found[inner, inner], field[inner, inner]))
+    print(errors)
+    assert errors[0] < 0.5 * errors[1]
+
+
 def test_a_weak_phase_does_not_wrap() -> None:
     fidelity, truth = clear_fidelity(0.1)
     solver = solver_of(fidelity, start=truth + 3.0, truth=truth)
@@ -234,7 +254,7 @@ def test_opaque_pixels_have_a_finite_absorption() -> None:
 def test_from_the_axis_outwards_whatever_the_sampler_says() -> None:
     fidelity = phase_problem()
     shuffled = np.random.default_rng(0).permutation(len(fidelity))
-    straight, mixed = (EPRY(fidelity, AllLEDs(leds)) for leds in (np.arange(len(fidelity)), shuffled))
+    straight, mixed = (EPRY(fidelity, AllLEDs(leds), order="na") for leds in (np.arange(len(fidelity)), shuffled))
     na = fidelity.model.geometry.illumination_na[shuffled[mixed._in_order(shuffled)]]
     assert np.all(np.diff(na) > -1e-9)
     np.testing.assert_array_equal(straight.solve(Iterations(2))["residual"], mixed.solve(Iterations(2))["residual"])
@@ -303,9 +323,9 @@ def test_a_frame_of_weight_zero_is_not_looked_at() -> None:
     frames, weights = noisy_frames(model), np.ones(len(model))
     weights[[0, 24]] = 0
     frames[[0, 24]] = np.nan
-    ignoring = solver_of(DataFidelity(model, frames, weights=weights), pupil_step=0.3)
+    ignoring = solver_of(DataFidelity(model, frames, weights=weights), order="na", pupil_step=0.3)
     others = np.flatnonzero(weights)
-    without = EPRY(DataFidelity(model, noisy_frames(model)), AllLEDs(others), pupil_step=0.3)
+    without = EPRY(DataFidelity(model, noisy_frames(model)), AllLEDs(others), order="na", pupil_step=0.3)
     assert ignoring.solve(Iterations(3)).last.frames_seen == 3 * len(others)
     without.solve(Iterations(3))
     assert np.all(np.isfinite(ignoring.history["misfit"]))

@@ -130,7 +130,8 @@ def test_an_interrupt_ends_the_search(data: Acquisition) -> None:
 def test_any_positive_number_of_the_configuration(data: Acquisition) -> None:
     from fouriscope.reconstruction import configure
 
-    config = configure(data, prior=fs.TV(1e-6), method="red", denoiser_weight=0.5, **OPTIONS)
+    options = OPTIONS | {"method": "red", "denoiser_weight": 0.5}
+    config, _ = configure(data, measured=False, prior=fs.TV(1e-6), **options)
     found = tune_config(data, config, key="solver.denoiser_weight", evaluations=3)
     assert {trial.value for trial in found.trials} == {0.5 / 8, 0.5, 4.0}
     assert found.key == "solver.denoiser_weight"
@@ -147,8 +148,9 @@ def test_any_positive_number_of_the_configuration(data: Acquisition) -> None:
 def test_what_cannot_be_tuned(data: Acquisition, key: str, message: str) -> None:
     from fouriscope.reconstruction import configure
 
+    config, _ = configure(data, measured=False, prior=fs.TV(), **OPTIONS)
     with pytest.raises(InvalidInputError, match=message):
-        tune_config(data, configure(data, prior=fs.TV(), **OPTIONS), key=key)
+        tune_config(data, config, key=key)
 
 
 def test_a_prior_without_a_strength(data: Acquisition) -> None:

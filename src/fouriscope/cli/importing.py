@@ -25,20 +25,9 @@ from fouriscope.run.assemble import build_illumination, build_optics
 from fouriscope.run.config import parse_config
 from fouriscope.run.files import write_text
 from fouriscope.run.measured import corrections_of, load_image, open_stored
+from fouriscope.run.recipe import MEASURED
 from fouriscope.run.sections import RunConfig
 
-# How measured frames are best reconstructed if nobody says otherwise, with the reason that is written beside it.
-RECONSTRUCTION: dict[str, tuple[str, dict[str, Any]]] = {
-    "object": ('the complex wave behind the sample; "phase" for a sample that does not absorb', {"model": "wave"}),
-    "alignment": (
-        "found from the frames before the reconstruction; left as described where that explains them as well",
-        {"circles": True, "exposure": True, "focus": True, "na": True, "array": True, "edge": True},
-    ),
-    "calibration": ("refined beside the object: aberrations, brightness of each LED", {"zernike": True, "gains": True}),
-    "solver": ("", {"method": "spectral", "loss": "amplitude", "start": "epry"}),
-    "prior": ("", {"name": "tv"}),
-    "stop": ("", {"iterations": 150}),
-}
 # A whole reconstruction of larger frames takes its time: a part shows whether all is well.
 LARGE_FRAME = 512
 FIRST_REGION = 256
@@ -101,7 +90,7 @@ def run_import(
             if not store.exists():
                 undo.callback(shutil.rmtree, store, ignore_errors=True)
             document["frames"], rewritten = rewrite_frames(document["frames"], store, memory, force, console)
-        described = {section: keys for section, keys in document.items() if section not in RECONSTRUCTION}
+        described = {section: keys for section, keys in document.items() if section not in MEASURED}
         text = toml_text(described, missing, found, source=path)
         write_text(out, f"{text}\n{reconstruction_text(document, frames.shape[1:])}")
         undo.pop_all()
@@ -176,13 +165,13 @@ def toml_text(document: Document, missing: Sequence[Missing], found: Sequence[Su
 
 
 def reconstruction_text(document: Document, frame_shape: tuple[int, int]) -> str:
-    """The sections of :data:`RECONSTRUCTION`, but for what was set by hand, and a hint for large frames."""
+    """The sections of the recipe for measured frames, but for what was set by hand, and a hint for large frames."""
     lines = []
     if max(frame_shape) > LARGE_FRAME and "roi" not in document["frames"]:
         corner = [(size - min(size, FIRST_REGION)) // 2 for size in frame_shape]
         region = [*corner, *(min(size, FIRST_REGION) for size in frame_shape)]
         lines += [f"# large frames: to begin with a part of them, add to [frames]: roi = {region}", ""]
-    for section, (reason, keys) in RECONSTRUCTION.items():
+    for section, (reason, keys) in MEASURED.items():
         chosen = keys | document.get(section, {})  # what was set by hand stands
         lines += [*([f"# {reason}"] if reason else []), f"[{section}]"]
         lines += [*(assignment(key, value) for key, value in chosen.items()), ""]

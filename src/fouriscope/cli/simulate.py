@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from fouriscope.acquisition import Acquisition, CalibratedFrames
-from fouriscope.cli.importing import RECONSTRUCTION
 from fouriscope.cli.playing import play
 from fouriscope.errors import InsufficientMemoryError, InvalidInputError
 from fouriscope.field.simulated import GROUP_BYTES, FieldSimulation, field_curvature, simulate_field
@@ -25,6 +24,7 @@ from fouriscope.paper import PAPER_LEDS, PAPER_MICROSCOPE, paper_leds, paper_mod
 from fouriscope.run import ReconstructionConfig
 from fouriscope.run.files import atomic_write, write_text
 from fouriscope.run.memory import memory_available, memory_needed
+from fouriscope.run.recipe import measured_sections
 from fouriscope.simulation import Camera, HostileMicroscope, Truth, simulate
 
 
@@ -116,7 +116,7 @@ def run_hostile(out: Path, seed: int, console: Console) -> None:
             "pitch": microscope.pitch,
             "height": microscope.height,
         },
-        **{section: keys for section, (_, keys) in RECONSTRUCTION.items()},
+        **measured_sections(),
     }
     write_text(out / "config.toml", tomli_w.dumps(document))
     rows, columns = data.frame_shape

@@ -12,7 +12,6 @@ from fouriscope.live.reconstruction import LiveReconstruction
 from fouriscope.optics import Illumination, Optics, Pupil
 from fouriscope.priors import PriorLike
 from fouriscope.reconstruction import configure
-from fouriscope.run.assemble import build_prior
 
 
 def stream(
@@ -26,7 +25,7 @@ def stream(
     mask: NDArray[Any] | None = None,
     periodic: bool = False,
     truth: NDArray[Any] | None = None,
-    prior: PriorLike = "tv",
+    prior: PriorLike = "auto",
     prior_absorption: PriorLike = None,
     start: Literal["flat", "linear", "epry"] | NDArray[Any] = "flat",
     **options: Any,
@@ -41,7 +40,8 @@ def stream(
         (rows, columns) of a frame. Intensities are in units of the empty bright field.
     prior, prior_absorption, start, options
         As in :func:`fouriscope.reconstruct`: method, batch, loss, object, object_shape, margin, calibrate, step,
-        precision, seed… When to stop is up to you.
+        precision, seed… What is not given is as there for a simulation, since the recipe for measured frames begins
+        with an alignment, which needs all of them. When to stop is up to you.
 
     Examples
     --------
@@ -73,13 +73,8 @@ def stream(
         periodic=periodic,
         truth=truth,
     )
-    chosen = build_prior(prior, where="prior")
-    other = None if prior_absorption is None else build_prior(prior_absorption, where="prior_absorption")
-    named = "array" if isinstance(start, np.ndarray) else start
-    return LiveReconstruction(
-        acquisition,
-        configure(acquisition, prior=chosen, prior_absorption=other, start=named, **options),
-        prior=chosen,
-        prior_absorption=other,
-        start=start if isinstance(start, np.ndarray) else None,
-    )
+    own = start if isinstance(start, np.ndarray) else None
+    named = start if isinstance(start, str) else "array"
+    chosen = {"prior": prior, "prior_absorption": prior_absorption, "start": named, **options}
+    config, priors = configure(acquisition, measured=False, **chosen)
+    return LiveReconstruction(acquisition, config, **priors, start=own)

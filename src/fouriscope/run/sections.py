@@ -216,7 +216,8 @@ class SolverSection(Section):
     """[solver]: method, data fidelity, sampling and step; see ``fouriscope.solvers``.
 
     ``steps_per_denoising`` belongs to "pnp", ``data_steps`` and ``restart`` to "admm", ``denoiser_weight`` to "red" and
-    "spectral", ``balance`` to "spectral", ``epry_…`` to "epry", which takes no prior.
+    "spectral", ``balance`` to "spectral", ``epry_…`` to "epry", which takes no prior. An iteration of "epry" is a sweep
+    over all LEDs, unless ``batch`` or ``sampler`` is given.
 
     ``start = "array"`` records that Python was given a starting point, which no file holds.
     """
@@ -233,12 +234,19 @@ class SolverSection(Section):
     restart: bool = True
     denoiser_weight: Positive = 0.25
     balance: bool = True
-    epry_order: Literal["na", "random", "sampler"] = "na"
+    epry_order: Literal["na", "random", "sampler"] = "random"
     epry_step: Positive = 1.0
     epry_pupil_step: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     epry_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     start: Literal["flat", "linear", "epry", "array"] = "flat"
     seed: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _epry_sweeps(cls, keys: Any) -> Any:
+        if isinstance(keys, dict) and keys.get("method") == "epry" and not {"batch", "sampler"} & set(keys):
+            return keys | {"sampler": "all"}  # written down, so that a record of the run says so
+        return keys
 
 
 class AlignmentSection(Section):

@@ -59,8 +59,9 @@ class EPRY(Solver):
     sampler
         Which LEDs a sweep visits; each of them is visited once, whatever its weight in the minibatch.
     order
-        "na": from the axis outwards and round each ring, so that a dark-field frame finds the phase that its
-        neighbours left; "random": a new order for each sweep; "sampler": as drawn.
+        "random": a new order for each sweep; "na": from the axis outwards and round each ring, so that a dark-field
+        frame finds the phase that its neighbours left; "sampler": as drawn. "na" fails where the field goes on beyond
+        its frames.
     object_step
         α. 1 replaces what the pupil sees; smaller averages over LEDs. Together with β above 2 it may diverge.
     pupil_step
@@ -114,7 +115,7 @@ class EPRY(Solver):
         fidelity: DataFidelity,
         sampler: Sampler,
         *,
-        order: Order = "na",
+        order: Order = "random",
         object_step: float = 1.0,
         pupil_step: float = 0.0,
         pupil_start: int = 1,

@@ -12,7 +12,6 @@ from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.priors import Prior, PriorLike
 from fouriscope.reconstruction import configure
 from fouriscope.run.aligned import aligned
-from fouriscope.run.assemble import build_prior
 from fouriscope.run.sections import ReconstructionConfig
 from fouriscope.solvers import Callback
 from fouriscope.tuning.bench import Bench
@@ -65,7 +64,8 @@ def tune(
     callbacks
         Called in every iteration; one that returns True ends the search with ``KeyboardInterrupt``.
     **options
-        Everything else that :func:`fouriscope.reconstruct` takes: batch, iterations, loss, method, seed …
+        Everything else that :func:`fouriscope.reconstruct` takes, with the same recipe behind it: batch, iterations,
+        loss, method, seed …
 
     Examples
     --------
@@ -79,14 +79,13 @@ def tune(
     False
     >>> result = fs.reconstruct(data, prior=fs.TV(strength=found.value), batch=20, iterations=40, seed=0)
     """
-    chosen = build_prior(prior, where="prior")
-    second = None if prior_absorption is None else build_prior(prior_absorption, where="prior_absorption")
-    config = configure(data, prior=chosen, prior_absorption=second, **options)
+    config, priors = configure(
+        data, measured=not data.periodic, prior=prior, prior_absorption=prior_absorption, **options
+    )
     return tune_config(
         data,
         config,
-        prior=chosen,
-        prior_absorption=second,
+        **priors,
         criterion=criterion,
         held_out=held_out,
         evaluations=evaluations,

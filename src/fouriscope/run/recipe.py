@@ -1,0 +1,81 @@
+"""The recipe: how frames are reconstructed where nobody says otherwise. Its only home.
+
+``fouriscope import`` and ``fouriscope simulate --hostile`` write the recipe for measured frames into their files, with
+the reasons; :func:`fouriscope.reconstruct` takes from it what its caller leaves "auto".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fouriscope.run.sections import ReconstructionConfig
+
+Document = dict[str, dict[str, Any]]
+
+# What an argument is that the recipe decides.
+AUTO = "auto"
+
+# For measured frames: each section with the reason that is written beside it.
+MEASURED: dict[str, tuple[str, dict[str, Any]]] = {
+    "object": ('the complex wave behind the sample; "phase" for a sample that does not absorb', {"model": "wave"}),
+    "alignment": (
+        "found from the frames before the reconstruction; left as described where that explains them as well",
+        {"circles": True, "exposure": True, "focus": True, "na": True, "array": True, "edge": True},
+    ),
+    "calibration": ("refined beside the object: aberrations, brightness of each LED", {"zernike": True, "gains": True}),
+    "solver": ("", {"method": "spectral", "loss": "amplitude", "start": "epry"}),
+    "prior": ("", {"name": "tv"}),
+    "stop": ("", {"iterations": 150}),
+}
+
+# The sections that are others if measured frames are for EPRY: it begins flat, finds the pupil by itself and takes no
+# prior; fading steps calm it, and after 20 sweeps it is done.
+MEASURED_EPRY: Document = {
+    "calibration": {},
+    "solver": {"loss": "amplitude", "epry_pupil_step": 1.0, "epry_decay": 0.3},
+    "prior": {"name": "none"},
+    "stop": {"iterations": 20},
+}
+
+
+def is_auto(value: object) -> bool:
+    """Whether an argument is left to the recipe; arrays and priors can be asked too."""
+    return isinstance(value, str) and value == AUTO
+
+
+def measured_sections() -> Document:
+    """The recipe for measured frames, as the sections of a configuration."""
+    return {section: dict(keys) for section, (_, keys) in MEASURED.items()}
+
+
+def completed(chosen: Document, *, measured: bool) -> Document:
+    """The sections of ``chosen`` with the keys that the recipe adds to them; what is chosen stands.
+
+    For frames that are not ``measured`` (a simulation whose model is known exactly) the recipe is the settings' own
+    defaults. For measured ones it is :data:`MEASURED`, but for what follows from the choice:
+
+    * "spectral" is for a wave and the amplitude loss; with another object or loss the method is that of the settings;
+    * "epry" has :data:`MEASURED_EPRY`, and takes no prior of simulated frames either.
+
+    Examples
+    --------
+    >>> completed({"object": {"model": "phase"}}, measured=True)["solver"]
+    {'method': 'pnp', 'loss': 'amplitude', 'start': 'epry'}
+    >>> completed({"solver": {"method": "epry"}}, measured=True)["stop"]
+    {'iterations': 20}
+    >>> completed({"stop": {"iterations": 9}}, measured=False)
+    {'stop': {'iterations': 9}}
+    """
+    recipe = measured_sections() if measured else {}
+    method = chosen.get("solver", {}).get("method")
+    if method == "epry":
+        recipe |= MEASURED_EPRY if measured else {"prior": {"name": "none"}}
+    elif measured and method is None and not _suits_spectral(chosen):
+        recipe["solver"]["method"] = ReconstructionConfig().solver.method
+    return {section: recipe.get(section, {}) | chosen.get(section, {}) for section in recipe | chosen}
+
+
+def _suits_spectral(chosen: Document) -> bool:
+    recipe = measured_sections()
+    pairs = (("object", "model"), ("solver", "loss"))
+    return all(chosen.get(section, {}).get(key, recipe[section][key]) == recipe[section][key] for section, key in pairs)
