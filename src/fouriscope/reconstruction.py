@@ -251,10 +251,8 @@ def _loss_keys(loss: str | Loss) -> dict[str, Any]:
     return {"loss": chosen.name, **background}
 
 
-def _switches(
-    section: type[Section], names: str | Sequence[str], *, everything: str | None = None
-) -> dict[str, bool]:
-    """All switches of a section, so that the recipe adds none: on are those named, or all for the word ``everything``."""
+def _switches(section: type[Section], names: str | Sequence[str], *, everything: str | None = None) -> dict[str, bool]:
+    """All switches of a section, so that the recipe adds none: on are those named, or all if that is ``everything``."""
     switches = [key for key, field in section.model_fields.items() if field.annotation is bool]
     on = [names] if isinstance(names, str) else names
     return dict.fromkeys(switches, False) | dict.fromkeys(switches if names == everything else on, True)

@@ -167,7 +167,7 @@ def test_frames_of_a_microscope_get_a_margin_and_simulations_none() -> None:
     simulated = fs.simulate(model, shapes(model.object_shape, 0.3), seed=0)
     measured = Acquisition(OPTICS, model.illumination, simulated.frames)
     margins = [
-        fs.reconstruct(data, prior=None, batch=None, iterations=1).geometry.margin  # type: ignore[union-attr]
+        fs.reconstruct(data, prior=None, batch=None, align=(), iterations=1).geometry.margin  # type: ignore[union-attr]
         for data in (simulated, measured)
     ]
     assert margins == [0, automatic_margin((32, 32))]

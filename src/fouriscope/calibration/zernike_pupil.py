@@ -54,9 +54,8 @@ class ZernikePupil(Calibrator):
     >>> lens = fs.ForwardModel(optics, leds, (32, 32), pupil=fs.Pupil({5: 0.3, 7: -0.2}))
     >>> truth = 0.5 * (np.indices(lens.object_shape).sum(axis=0) % 40 < 20)
     >>> data = fs.simulate(lens, truth, seed=0)
-    >>> unknown = fs.Acquisition(optics, leds, data.frames)
-    >>> result = fs.reconstruct(unknown, prior=None, calibrate="zernike", batch=20, iterations=60, loss="amplitude",
-    ...                         margin=0)
+    >>> unknown = fs.Acquisition(optics, leds, data.frames, periodic=True)
+    >>> result = fs.reconstruct(unknown, prior=None, calibrate="zernike", batch=20, iterations=60, loss="amplitude")
     >>> {j: round(c, 2) for j, c in result.geometry.zernike.items() if abs(c) > 0.02}
     {5: 0.3, 7: -0.2}
     """

@@ -60,8 +60,8 @@ class EPRY(Solver):
         Which LEDs a sweep visits; each of them is visited once, whatever its weight in the minibatch.
     order
         "random": a new order for each sweep; "na": from the axis outwards and round each ring, so that a dark-field
-        frame finds the phase that its neighbours left; "sampler": as drawn. "na" fails where the field goes on beyond
-        its frames.
+        frame finds the phase that its neighbours left; "sampler": as drawn. Random is better where the field goes on
+        beyond its frames, and with noise.
     object_step
         α. 1 replaces what the pupil sees; smaller averages over LEDs. Together with β above 2 it may diverge.
     pupil_step

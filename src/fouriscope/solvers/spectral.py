@@ -77,7 +77,7 @@ class Spectral(Descent):
     >>> phase = 0.2 * (np.indices(model.object_shape).sum(axis=0) % 40 < 20)
     >>> data = fs.Acquisition(optics, model.illumination, fs.simulate(model, phase, snr_db=40, seed=0).frames)
     >>> result = fs.reconstruct(data, method="spectral", object="wave", loss="amplitude", prior=None, batch=None,
-    ...                         iterations=20)
+    ...                         align=(), calibrate=(), start="flat", iterations=20)
     >>> bool(np.all(np.diff(result.history["misfit"]) <= 0))
     True
     """
