@@ -50,7 +50,11 @@ def test_any_order_ends_where_all_frames_at_once_end(data: Acquisition, order: s
 
 @pytest.mark.parametrize("method", ["pnp", "admm", "red", "epry"])
 def test_every_method_gets_as_good_live(data: Acquisition, method: Any) -> None:
-    options: dict[str, Any] = {"method": method, "sampler": "all", "prior": None if method == "epry" else "tv"}
+    options: dict[str, Any] = {"method": method, "sampler": "all", "prior": "tv"}
+    if (
+        method == "epry"
+    ):  # in random order, and with noise, one sweep differs from the next by as much as is allowed here
+        options |= {"prior": None, "epry_order": "na"}
     at_once = fs.reconstruct(data, **options, iterations=200, seed=0).history.last
     live = played(data, from_the_axis(), live_reconstruction(**options, truth=data.truth)).advance(iterations=200)
     assert live.snr == pytest.approx(at_once.snr, abs=0.5)
