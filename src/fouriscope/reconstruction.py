@@ -46,7 +46,7 @@ def reconstruct(
     steps_per_denoising: int | Literal["auto"] = 1,
     data_steps: int = 5,
     restart: bool = True,
-    denoiser_weight: float = 0.25,
+    denoiser_weight: float | Literal["auto"] = "auto",
     balance: bool = True,
     epry_order: Literal["random", "na", "sampler"] = "random",
     epry_step: float = 1.0,

@@ -7,6 +7,7 @@ from fouriscope.alignment.circles import ORIENTATIONS, CircleFit, Orientation, f
 from fouriscope.alignment.exposure import ExposureFit, find_exposure
 from fouriscope.alignment.focus import FocusFit, find_focus
 from fouriscope.alignment.place import PlaceFit, find_place
+from fouriscope.alignment.rotation import RotationFit, find_rotation
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.trials import Trials
 
@@ -20,6 +21,7 @@ __all__ = [
     "FocusFit",
     "Orientation",
     "PlaceFit",
+    "RotationFit",
     "Trials",
     "align",
     "find_array",
@@ -27,6 +29,7 @@ __all__ = [
     "find_focus",
     "find_na",
     "find_place",
+    "find_rotation",
     "refine_array",
     "sides",
 ]

@@ -17,6 +17,7 @@ from fouriscope.alignment.circles import AS_DESCRIBED, TooFewBrightFramesError
 from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
 from fouriscope.alignment.place import find_place
+from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.trials import Trials, weights_of
 from fouriscope.calibration.positions import as_array
@@ -60,7 +61,8 @@ def align(
     2. ``exposure``: find how much longer dark-field frames were exposed (:func:`~fouriscope.alignment.find_exposure`):
        until that is known, no short reconstruction can tell anything else;
     3. ``focus``: search for the defocus within ±``focus_reach`` (:func:`~fouriscope.alignment.find_focus`);
-    4. ``array``: move the array as a rigid body (:func:`~fouriscope.alignment.refine_array`);
+    4. ``array``: turn the array to where inner LEDs predict outer ones (:func:`~fouriscope.alignment.find_rotation`),
+       move it as a rigid body (:func:`~fouriscope.alignment.refine_array`), and turn it once more;
     5. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`). It comes last, because
        another aperture makes up for an array in the wrong place. If it is another one, all before is done again
        with it;
@@ -164,6 +166,8 @@ def _exposed(acquisition: Acquisition, before: NDArray[Any] | None, say: Tell) -
 
 
 def _by_trials(acquisition: Acquisition, motions: Sequence[Motion], say: Tell) -> Acquisition:
+    if "rotation" in motions:
+        acquisition = _turned(acquisition, say)
     fit = refine_array(acquisition, motions=motions)
     if not fit.moved:
         say(f"array: right as it is, to what {fit.trials} trials can tell")
@@ -171,6 +175,18 @@ def _by_trials(acquisition: Acquisition, motions: Sequence[Motion], say: Tell) -
     say(
         f"array: {_description(fit.illumination)} explains the frames better "
         f"(misfit {fit.misfit_before:.4g} → {fit.misfit_after:.4g} in {fit.trials} trials)"
+    )
+    acquisition = replace(acquisition, illumination=fit.illumination)
+    return _turned(acquisition, say) if "rotation" in motions else acquisition
+
+
+def _turned(acquisition: Acquisition, say: Tell) -> Acquisition:
+    fit = find_rotation(acquisition)
+    if not fit.changed:
+        return acquisition
+    say(
+        f"rotation: turned by {np.degrees(fit.turn):.2f}°, where inner LEDs predict the frames of outer ones better "
+        f"(by {fit.evidence:.1f} standard errors)"
     )
     return replace(acquisition, illumination=fit.illumination)
 

@@ -46,6 +46,7 @@ def refine_array(
     *,
     motions: Sequence[Motion] = ("shift", "rotation", "height"),
     bound: float = 6.0,
+    free_pupil: bool = True,
     trials: Trials | None = None,
 ) -> ArrayFit:
     """Move the LED array as a rigid body to where a short reconstruction leaves the least misfit.
@@ -67,6 +68,8 @@ def refine_array(
         parameter too many: only the sine of the steepest LEDs tells them apart.
     bound
         In bins: how far the search may go.
+    free_pupil
+        Whether the pupil is recovered in each trial.
     """
     names = [name for motion in motions for name in (("y", "x") if motion == "shift" else (motion,))]
     unknown = [motion for motion in motions if motion not in get_args(Motion)]
@@ -82,7 +85,7 @@ def refine_array(
         place = _moved(array, names, np.asarray(values) * units)
         return place if shifts is None else Adjusted(place, shifts)
 
-    before = trials.misfit(illumination=moved(np.zeros(len(names))))
+    before = trials.misfit(illumination=moved(np.zeros(len(names))), free_pupil=free_pupil)
     if not np.isfinite(before):
         raise InvalidInputError(
             "the array as described explains nothing of the patch; are its frames masked? Switch alignment.array off, "
@@ -97,7 +100,8 @@ def refine_array(
         if place not in tried:
             outside = np.abs(values).max() > bound
             price = 1 + TRUST * float(np.sum(np.square(place)))
-            tried[place] = np.inf if outside else price * trials.misfit(illumination=moved(np.array(place)))
+            guess = moved(np.array(place))
+            tried[place] = np.inf if outside else price * trials.misfit(illumination=guess, free_pupil=free_pupil)
         return tried[place]
 
     turned = _compass(misfit, np.zeros(len(names)), [place for place, name in enumerate(names) if name not in "yx"])

@@ -87,7 +87,8 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
         turned = LEDArray(orientation(array.positions), array.height, array.rotation, array.offset, array.slide)
         places = [turned, place_by_brightness(acquisition, turned, sides), circles.arrays[orientation]]
         start = min(places, key=judged)
-        fit = refine_array(replace(bright, illumination=start), motions=("shift",), trials=trials.at(start))
+        placed = replace(bright, illumination=start)
+        fit = refine_array(placed, motions=("shift",), free_pupil=False, trials=trials.at(start))
         arrays[orientation] = min((start, as_array(fit.illumination)[0]), key=judged)
         misfits[orientation] = trials.misfit(illumination=arrays[orientation])
     counts = {orientation: wrong(found) for orientation, found in arrays.items()}

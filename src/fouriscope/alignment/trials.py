@@ -20,6 +20,7 @@ from fouriscope.solvers import EPRY, Iterations
 
 # Sweeps of a trial. Three bring EPRY near its end, and the comparison needs no more.
 SWEEPS = 3
+SWEEPS_OF_A_FREE_PUPIL = 5
 # The frames of a trial go on beyond its patch.
 MARGIN = 16
 # Side of the patch in frame pixels: a trial takes a fraction of a second, and the LEDs have one direction in it.
@@ -68,28 +69,55 @@ class Trials:
         pupil: Pupil | None = None,
         na: float | None = None,
         gains: NDArray[Any] | None = None,
+        free_pupil: bool = False,
     ) -> float:
-        """The misfit, in the amplitude loss, of the last of a few sweeps of EPRY with this guess."""
+        """The misfit, in the amplitude loss, of the last of a few sweeps of EPRY with this guess.
+
+        With ``free_pupil`` the pupil is recovered beside the object, in some more sweeps: aberrations then hide less of
+        what the guess explains. It would absorb a defocus.
+        """
         patch = self.patch
-        lights = patch.illumination if illumination is None else illumination
         try:
-            model = ForwardModel(
-                patch.optics if na is None else replace(patch.optics, na=na),
-                lights,
-                patch.frame_shape,
-                pupil=patch.pupil if pupil is None else pupil,
-                object="wave",
-                object_shape=self.object_shape,
-                margin=self.margin,
-                patch_center=patch.patch_center,
-                gains=patch.gains if gains is None else gains,
+            model = self.model(
+                patch.illumination if illumination is None else illumination, pupil=pupil, na=na, gains=gains
             )
-            fidelity = DataFidelity.of(patch, model, loss="amplitude")
-            leds = AllLEDs(np.flatnonzero(fidelity.weights > 0))
-            solver = EPRY(fidelity, leds, order="random", decay=0.2, seed=0)
-            return solver.solve(Iterations(SWEEPS)).last.misfit
+            return self.sweeps(model, patch, free_pupil=free_pupil).history.last.misfit
         except (InvalidInputError, DivergenceError):
             return math.inf  # an LED beyond the object's spectrum, or a guess that explains nothing
+
+    def model(
+        self,
+        illumination: Illumination,
+        *,
+        pupil: Pupil | None = None,
+        na: float | None = None,
+        gains: NDArray[Any] | None = None,
+    ) -> ForwardModel:
+        """The patch with a guess."""
+        patch = self.patch
+        return ForwardModel(
+            patch.optics if na is None else replace(patch.optics, na=na),
+            illumination,
+            patch.frame_shape,
+            pupil=patch.pupil if pupil is None else pupil,
+            object="wave",
+            object_shape=self.object_shape,
+            margin=self.margin,
+            patch_center=patch.patch_center,
+            gains=patch.gains if gains is None else gains,
+        )
+
+    @staticmethod
+    def sweeps(model: ForwardModel, frames: Acquisition, *, free_pupil: bool = False) -> EPRY:
+        """A few sweeps of EPRY over those of ``frames`` that have a weight."""
+        fidelity = DataFidelity.of(frames, model, loss="amplitude")
+        leds = AllLEDs(np.flatnonzero(fidelity.weights > 0))
+        if free_pupil:
+            solver = EPRY(fidelity, leds, pupil_step=1.0, pupil_start=2, decay=0.3, seed=0)
+        else:
+            solver = EPRY(fidelity, leds, decay=0.2, seed=0)
+        solver.solve(Iterations(SWEEPS_OF_A_FREE_PUPIL if free_pupil else SWEEPS))
+        return solver
 
     @property
     def bin_na(self) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The pupil bin by bin: whatever the lens does that no Zernike polynomial describes, and its modulus."""
+"""The pupil bin by bin, smoothly: whatever the lens does that no Zernike polynomial describes, and its modulus."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class PixelPupil(Calibrator):
 
     With b_i = P_i S_i O and D_i = ∂d/∂b̄_i, G = Σ_i conj(b_i) D_i holds both derivatives, 2 Re G that by log \|A\| and
     2 Im G that by its phase, and H = Σ_i ½ d″ \|b_i\|² is their curvature in each bin. (That each LED sees A moved by a
-    fraction of a bin is in the model, but not carried into G.)
+    fraction of a bin is in the model, but not carried into G.) Both are smoothed over a part of the disc before they are
+    divided: a lens has no fine structure, and bins that are free one by one fit the noise of bright-field frames.
 
     Gauge: after each step the mean modulus within the disc is 1 (the object's brightness), and the mean phase and the
     tilt are taken off (the object's phase and place).
@@ -37,6 +38,8 @@ class PixelPupil(Calibrator):
         Beside the mean of H over the disc.
     modulus
         (least, most) of \|A\|: a lens neither blocks nor amplifies much.
+    smooth
+        Standard deviation of the Gaussian, in radii of the disc; 0 leaves every bin free.
     """
 
     name = "pixels"
@@ -50,12 +53,14 @@ class PixelPupil(Calibrator):
         start: float = 2.0,
         damping: float = 0.2,
         modulus: tuple[float, float] = (0.2, 2.0),
+        smooth: float = 0.15,
     ) -> None:
-        if not (rate > 0 and damping > 0 and 0 <= modulus[0] < 1 < modulus[1]):
+        if not (rate > 0 and damping > 0 and 0 <= modulus[0] < 1 < modulus[1] and smooth >= 0):
             raise InvalidInputError(
-                f"rate and damping must be positive and modulus enclose 1, got {rate}, {damping} and {modulus}"
+                "rate and damping must be positive, modulus enclose 1 and smooth be at least 0, got "
+                f"{rate}, {damping}, {modulus} and {smooth}"
             )
-        self.rate, self.start, self.damping, self.modulus = rate, start, damping, modulus
+        self.rate, self.start, self.damping, self.modulus, self.smooth = rate, start, damping, modulus, smooth
         self._passes = 0.0
         self._gathered = 0.0
         self._totals: tuple[ComplexArray, NDArray[np.float64]] | None = None
@@ -102,6 +107,8 @@ class PixelPupil(Calibrator):
             return None
         self._totals, self._gathered = None, 0.0
         disc = _disc(model.geometry)
+        if self.smooth:
+            slope, curvature = self._smoothed(slope, model.geometry), self._smoothed(curvature, model.geometry).real
         array = np.ones(disc.shape, np.complex128) if model.pupil.array is None else model.pupil.array.copy()
         # A relative change: 2 Re and 2 Im of the slope are the derivatives by log|A| and by the phase.
         floor = self.damping * float(curvature[disc].mean())
@@ -109,6 +116,12 @@ class PixelPupil(Calibrator):
             return None
         array[disc] *= 1 - self.rate * 2 * slope[disc] / (curvature[disc] + floor)
         return model.revised(pupil=replace(model.pupil, array=self._in_gauge(array, disc)))
+
+    def _smoothed(self, image: NDArray[Any], geometry: Geometry) -> ComplexArray:
+        from scipy.ndimage import gaussian_filter
+
+        bins = [self.smooth * geometry.optics.cutoff / step for step in geometry.frequency_step]
+        return np.asarray(gaussian_filter(image.astype(np.complex128), bins, mode="constant"))
 
     def _in_gauge(self, array: ComplexArray, disc: NDArray[np.bool_]) -> ComplexArray:
         """Without mean phase and tilt, of mean modulus 1, and within bounds; 1 outside the disc."""

@@ -334,16 +334,15 @@ def _build_method(
             **common,
         )
     priors = build_priors(config, len(fidelity.model.object.channels), prior, prior_absorption)
-    common |= {"step": settings.step}
+    common |= {"step": settings.step, "acceleration": settings.acceleration}
+    if settings.method in ("red", "spectral") and settings.denoiser_weight != "auto":
+        common |= {"denoiser_weight": settings.denoiser_weight}
     if settings.method == "spectral":
-        return Spectral(
-            fidelity, sampler, priors, denoiser_weight=settings.denoiser_weight, balance=settings.balance, **common
-        )
-    common |= {"acceleration": settings.acceleration}
+        return Spectral(fidelity, sampler, priors, balance=settings.balance, **common)
     if settings.method == "admm":
         return ADMM(fidelity, sampler, priors, data_steps=settings.data_steps, restart=settings.restart, **common)
     if settings.method == "red":
-        return RED(fidelity, sampler, priors, denoiser_weight=settings.denoiser_weight, **common)
+        return RED(fidelity, sampler, priors, **common)
     return PnP(fidelity, sampler, priors, steps_per_denoising=settings.steps_per_denoising, **common)
 
 

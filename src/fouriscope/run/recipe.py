@@ -22,7 +22,10 @@ MEASURED: dict[str, tuple[str, dict[str, Any]]] = {
         "found from the frames before the reconstruction; left as described where that explains them as well",
         {"circles": True, "exposure": True, "focus": True, "na": True, "array": True, "edge": True},
     ),
-    "calibration": ("refined beside the object: aberrations, brightness of each LED", {"zernike": True, "gains": True}),
+    "calibration": (
+        "refined beside the object: aberrations, what else the pupil does, brightness of each LED",
+        {"zernike": True, "pixels": True, "gains": True},
+    ),
     "solver": ("", {"method": "spectral", "loss": "amplitude", "start": "epry"}),
     "prior": ("", {"name": "tv"}),
     "stop": ("", {"iterations": 150}),

@@ -232,7 +232,7 @@ class SolverSection(Section):
     steps_per_denoising: Annotated[int, Field(ge=1)] | Literal["auto"] = 1
     data_steps: Annotated[int, Field(ge=1)] = 5
     restart: bool = True
-    denoiser_weight: Positive = 0.25
+    denoiser_weight: Positive | Literal["auto"] = "auto"
     balance: bool = True
     epry_order: Literal["na", "random", "sampler"] = "random"
     epry_step: Positive = 1.0

@@ -24,32 +24,41 @@ PASSES_TO_FADE = 5.0
 SETTLED = 10
 # The largest weight of a frame, in bright-field ones.
 MOST_WORTH = 100.0
+# The most momentum: 0.8 makes a step five times as long in the end, and still averages the noise of minibatches. More
+# would carry it on (1 is Nesterov's, and lets it grow from pass to pass).
+MOMENTUM = 0.8
+# Of the median coverage: frequencies that are seen less than this count as seen so much in their mean.
+LEAST_COVERAGE = 0.05
 
 
 class Spectral(Descent):
-    r"""Ô ← Ô − α [ (C/C_B) Ĝ_B + τ F(o − denoise_σ(o)) ] / (C + τ)   at every frequency that the minibatch B sees.
+    r"""Ô ← V̂ − α [ Ĝ_B(v)/C_B + τ F(v − denoise_σ(v)) ] / (1 + τ)   at every frequency that the minibatch B sees.
+
+    v = o + β (o − o_before) carries on the last step, with β growing as Nesterov's to at most 0.8.
 
     For a wave o (``object="wave"``) and the amplitude loss. With u_i = H_i o, the loss of a frame is never above the
     quadratic ‖u_i − √y_i u_i⁰/\|u_i⁰\|‖² that touches it at the present estimate, and that is diagonal in the spectrum:
     its curvature at a frequency is the *coverage* C, the mean of \|P_i\|² over the frames that see it. One over it is
     the step that no guess or search could better. Bright field and dark field, whose coverages differ by a factor of
-    a hundred, move equally fast, and with all frames in each iteration and α = 1 the objective never rises.
+    a hundred, move equally fast, and with all frames in each iteration, α = 1 and β = 0 the objective never rises.
 
-    G_B is the gradient ∂d/∂ō over a minibatch, C_B its coverage: (C/C_B) Ĝ_B estimates the gradient over all frames,
+    G_B is the gradient ∂d/∂ō over a minibatch, C_B its coverage: Ĝ_B/C_B estimates the same quotient over all frames,
     frequency by frequency. Frequencies that no frame of the minibatch sees stay as they are, and those that no
     frame at all sees stay zero: the object lives in its band.
 
-    The prior enters as the gradient of what it would change, τ (o − denoise_σ(o)), with σ = √(λ/2τ). For a prior with
-    an objective r that is the gradient of λr, smoothed over the distance σ² (Moreau); for a denoiser it is
-    regularisation by denoising. τ is ``denoiser_weight`` times the mean coverage of the band.
+    The prior pulls every frequency towards the denoised image with τ times the pull of the data, τ the
+    ``denoiser_weight``, and σ² = λ/(2τC₀). C₀ is the harmonic mean of the coverage over the band, so that σ² is
+    λ/τ times the mean variance of a frequency. With one coverage for all frequencies this is the gradient of λr, smoothed over the
+    distance σ² (Moreau), or regularisation by denoising; in the metric C no frequency can be held back by the prior
+    for longer than 1 + τ steps, however few frames see it.
 
     What a frame is worth follows from how well a model can explain it at all. At the start (after ten iterations, if it
     is flat) the residual variance σ_j² of every frame j is measured, noise and errors of the model alike, and with
     ``balance`` its misfit counts with 1/σ_j² from then on, so that d is a negative log-likelihood but for a factor T. T
     and the image at that time say how strong an automatic prior is (:meth:`Denoising.fix`); it then stays so.
 
-    There is no momentum. Online α = 1/(1 + passes/5), so that the iterates average the noise of minibatches; with all
-    frames in each iteration α = 1 throughout. ``step`` is its first value.
+    Online α = 1/(1 + passes/5), so that the iterates average the noise of minibatches; with all frames in each
+    iteration α = 1 throughout. ``step`` is its first value.
 
     Parameters
     ----------
@@ -59,9 +68,11 @@ class Spectral(Descent):
     step
         α at the start, at most 1; "auto" is 1, and half of it if the run goes astray (beside a calibration, say).
     denoiser_weight
-        τ in units of the mean coverage.
+        τ.
     balance
         Whether frames are weighed by what is left of them; weights of the user's are factors beside that.
+    acceleration
+        Whether there is a momentum. Without it β = 0, and with all frames in each iteration the misfit never rises.
 
     References
     ----------
@@ -77,7 +88,7 @@ class Spectral(Descent):
     >>> phase = 0.2 * (np.indices(model.object_shape).sum(axis=0) % 40 < 20)
     >>> data = fs.Acquisition(optics, model.illumination, fs.simulate(model, phase, snr_db=40, seed=0).frames)
     >>> result = fs.reconstruct(data, method="spectral", object="wave", loss="amplitude", prior=None, batch=None,
-    ...                         align=(), calibrate=(), start="flat", iterations=20)
+    ...                         align=(), calibrate=(), start="flat", acceleration=False, iterations=20)
     >>> bool(np.all(np.diff(result.history["misfit"]) <= 0))
     True
     """
@@ -89,8 +100,9 @@ class Spectral(Descent):
         priors: Sequence[Prior],
         *,
         step: float | Literal["auto"] = "auto",
-        denoiser_weight: float = 0.25,
+        denoiser_weight: float = 1.0,
         balance: bool = True,
+        acceleration: bool = True,
         start: StartName | RealArray = "flat",
         seed: int = 0,
         truth: RealArray | None = None,
@@ -108,6 +120,7 @@ class Spectral(Descent):
                 f'step must lie between 0 and 1 for the method "spectral", or be "auto", got {step}'
             )
         self.denoiser_weight, self.balance = float(denoiser_weight), balance
+        self.acceleration = acceleration
         self._passes = 0.0
         self._settled = False
         self._worth: NDArray[np.float64] | None = None
@@ -115,7 +128,7 @@ class Spectral(Descent):
         super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
 
     def begin_at(self, x: RealArray) -> None:
-        pass  # nothing is kept beside x
+        self._before, self._q = x, 1.0
 
     def find_step(self) -> None:
         if self._control.automatic:
@@ -141,26 +154,25 @@ class Spectral(Descent):
         began = SETTLED if self._start_name == "flat" else 0
         if not self._settled and self._iterations >= began:
             self._settle()
-        x, model = self._x, self.fidelity.model
-        slope = self.slope(x)
-        batch, real = slope.batch, x.dtype.type
+        x, real = self._x, self._x.dtype.type
+        q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
+        v = x + real(min((self._q - 1) / q, MOMENTUM)) * (x - self._before)
+        model, tau = self.fidelity.model, 0.0
+        slope = self.slope(v)
+        batch = slope.batch
         everything = len(batch.leds) == len(self.sampler.population)
+        alpha = self.step_size / (1.0 if everything else 1 + self._passes / PASSES_TO_FADE)
         coverage = self._coverage(model)
         seen = coverage if everything else self._covered(model, batch)
-        alpha = self.step_size / (1.0 if everything else 1 + self._passes / PASSES_TO_FADE)
         change = model.spectrum(_as_wave(slope.gradient))
-        change *= real(0.5)  # ∇ by real and imaginary part is twice ∂d/∂ō
-        band = coverage > 0
-        if not everything:
-            change *= np.divide(coverage, seen, out=np.zeros_like(seen), where=seen > 0)
-        weight = self.denoiser_weight * float(coverage[band].mean())
+        change *= np.divide(real(0.5), seen, out=np.zeros_like(seen), where=seen > 0)  # ∇ by (a, b) is twice ∂d/∂ō
         if any(prior.name != "none" for prior in self.priors):
-            denoised = self.denoise(x, 1 / (2 * weight))
-            change += model.spectrum(_as_wave(x - denoised)) * real(weight)
-            coverage = coverage + real(weight)
-        change *= np.divide(real(alpha), coverage, out=np.zeros_like(coverage), where=band & (seen > 0))
+            tau = self.denoiser_weight
+            denoised = self.denoise(v, 1 / (2 * tau * _harmonic_mean(coverage)))
+            change += model.spectrum(_as_wave(v - denoised)) * real(tau)
+        change *= np.where(seen > 0, real(alpha / (1 + tau)), real(0))
         moved = model.inverse_spectrum(change, out=change)
-        self._x = x - np.stack([moved.real, moved.imag])
+        self._before, self._q, self._x = x, q, v - np.stack([moved.real, moved.imag])
         self._passes += batch.size / len(self.sampler.population)
         return StepReport(
             slope.misfit, relative_distance(self._x, x), alpha, self.denoise.strengths[0], len(batch.leds)
@@ -201,14 +213,15 @@ class Spectral(Descent):
 
     def own_state(self) -> SolverState:
         arrays = {"weights": self.fidelity.weights} | ({} if self._known is None else {"coverage": self._full})
-        arrays |= {} if self._worth is None else {"worth": self._worth}
+        arrays |= {"before": self._before} | ({} if self._worth is None else {"worth": self._worth})
         measured_at = None if self._known is None else self._known[1]
-        values = {"passes": self._passes, "measured_at": measured_at, "settled": self._settled}
+        values = {"passes": self._passes, "measured_at": measured_at, "settled": self._settled, "q": self._q}
         return SolverState(arrays, values | {"strength": self.denoise.fixed_strength})
 
     def load_own_state(self, state: SolverState) -> None:
         values = state.values
         self._passes, self._settled = float(values["passes"]), bool(values["settled"])
+        self._before, self._q = state.arrays["before"], float(values["q"])
         self.fidelity.reweigh(state.arrays["weights"])
         self._worth = state.arrays.get("worth")
         self.denoise.fixed_strength = values["strength"]
@@ -234,6 +247,12 @@ def frame_worth(variances: NDArray[np.float64], bright_field: NDArray[np.bool_])
         return np.ones(len(variances))
     worth = reference / np.maximum(variances, reference / MOST_WORTH)
     return np.where(known, worth, 1.0)
+
+
+def _harmonic_mean(coverage: RealArray) -> float:
+    """Of the coverage over the band; frequencies at its very edge, which hardly any frame sees, do not decide it."""
+    seen = coverage[coverage > 0].astype(np.float64)
+    return float(1 / np.mean(1 / np.maximum(seen, LEAST_COVERAGE * np.median(seen))))
 
 
 def _as_wave(images: RealArray) -> ComplexArray:
