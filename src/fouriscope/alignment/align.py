@@ -67,8 +67,9 @@ def align(
        another aperture makes up for an array in the wrong place. If it is another one, all before is done again
        with it;
     6. exposure and focus once more, now that the rest is known;
-    7. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`). Their direct
-       light passes in part, no single direction explains that, and an object that has to grows stripes.
+    7. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`), and those
+       whose frames show that they lie on its other side. Their direct light passes in part, or is where it should not
+       be; no direction nearby explains that, and an object that has to grows stripes.
 
     Another orientation or place of the array is used only if it explains the frames clearly better than the described
     one; of the defocus the best is taken. ``tell`` is called with each finding as soon as it is made.
@@ -106,11 +107,14 @@ def align(
             acquisition = _focused(acquisition, min(depth, focus_reach), say)
     if edge:
         acquisition = _weighed(acquisition, weights_of(described))
-        weights = _weights_without_penumbra(acquisition)
+        weights = _weights_without_penumbra(acquisition, certain=True)
         between = np.flatnonzero(weights_of(acquisition) != weights)
         if len(between):
             listed = ", ".join(map(str, between[:8])) + ("…" if len(between) > 8 else "")
-            say(f"edge: frames that hold direct light in part are left out, {len(between)} in all: {listed}")
+            say(
+                "edge: frames that hold direct light in part, or that are bright where their LED should be dark, or the "
+                f"other way round, are left out, {len(between)} in all: {listed}"
+            )
             acquisition = _weighed(acquisition, weights)
     return Alignment(acquisition, tuple(notes))
 
@@ -120,8 +124,13 @@ def _weighed(acquisition: Acquisition, weights: NDArray[np.float64]) -> Acquisit
     return acquisition if same else replace(acquisition, weights=weights)
 
 
-def _weights_without_penumbra(acquisition: Acquisition) -> NDArray[np.float64]:
+def _weights_without_penumbra(acquisition: Acquisition, *, certain: bool = False) -> NDArray[np.float64]:
+    """0 for frames in the penumbra; once the geometry is ``certain``, also for those on the wrong side of the edge."""
     bright, dark = sides(acquisition)
+    if certain:
+        na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
+        inside = np.asarray(acquisition.optics.passes(na))
+        bright, dark = bright & inside, dark & ~inside
     return np.where(bright | dark, weights_of(acquisition), 0.0)
 
 
