@@ -25,6 +25,7 @@ BENCHMARKS = (
     "cnn",
     "quality",
     "steps",
+    "alignment",
     "calibration",
     "blood_smear",
     "viewer",

@@ -112,8 +112,8 @@ def align(
         if len(between):
             listed = ", ".join(map(str, between[:8])) + ("…" if len(between) > 8 else "")
             say(
-                "edge: frames that hold direct light in part, or that are bright where their LED should be dark, or the "
-                f"other way round, are left out, {len(between)} in all: {listed}"
+                "edge: frames that hold direct light in part, or lie on the wrong side of the pupil's edge, are left "
+                f"out, {len(between)} in all: {listed}"
             )
             acquisition = _weighed(acquisition, weights)
     return Alignment(acquisition, tuple(notes))
@@ -175,18 +175,22 @@ def _exposed(acquisition: Acquisition, before: NDArray[Any] | None, say: Tell) -
 
 
 def _by_trials(acquisition: Acquisition, motions: Sequence[Motion], say: Tell) -> Acquisition:
+    described = acquisition.illumination
     if "rotation" in motions:
         acquisition = _turned(acquisition, say)
     fit = refine_array(acquisition, motions=motions)
-    if not fit.moved:
+    if fit.moved:
+        acquisition = replace(acquisition, illumination=fit.illumination)
+        if "rotation" in motions:
+            acquisition = _turned(acquisition, say)
+    if acquisition.illumination is described:
         say(f"array: right as it is, to what {fit.trials} trials can tell")
-        return acquisition
-    say(
-        f"array: {_description(fit.illumination)} explains the frames better "
-        f"(misfit {fit.misfit_before:.4g} → {fit.misfit_after:.4g} in {fit.trials} trials)"
-    )
-    acquisition = replace(acquisition, illumination=fit.illumination)
-    return _turned(acquisition, say) if "rotation" in motions else acquisition
+    elif fit.moved:
+        say(
+            f"array: {_description(acquisition.illumination)} explains the frames better "
+            f"(misfit {fit.misfit_before:.4g} → {fit.misfit_after:.4g} in {fit.trials} trials)"
+        )
+    return acquisition
 
 
 def _turned(acquisition: Acquisition, say: Tell) -> Acquisition:

@@ -28,7 +28,7 @@ LEAST_INSIDE, LEAST_NEXT = 5, 4
 EVIDENCE = 1.5
 # The prediction itself improves with the turn that it led to.
 ROUNDS = 3
-# Radians. Less than this is not worth another round.
+# Radians. Less than this is not worth another round, and no reason to move an array.
 SETTLED = float(np.radians(0.15))
 
 
@@ -89,7 +89,9 @@ def find_rotation(acquisition: Acquisition, *, trials: Trials | None = None) -> 
         turn += step
         if abs(step) < SETTLED:
             break
-    return RotationFit(turned(turn) if turn else acquisition.illumination, turn, evidence)
+    if abs(turn) < SETTLED:
+        return RotationFit(acquisition.illumination, 0.0, evidence)
+    return RotationFit(turned(turn), turn, evidence)
 
 
 def _best(likeness: NDArray[np.float64]) -> tuple[float, float]:

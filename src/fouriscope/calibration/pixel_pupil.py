@@ -22,8 +22,8 @@ class PixelPupil(Calibrator):
 
     With b_i = P_i S_i O and D_i = ∂d/∂b̄_i, G = Σ_i conj(b_i) D_i holds both derivatives, 2 Re G that by log \|A\| and
     2 Im G that by its phase, and H = Σ_i ½ d″ \|b_i\|² is their curvature in each bin. (That each LED sees A moved by a
-    fraction of a bin is in the model, but not carried into G.) Both are smoothed over a part of the disc before they are
-    divided: a lens has no fine structure, and bins that are free one by one fit the noise of bright-field frames.
+    fraction of a bin is in the model, but not carried into G.) Both are smoothed over a part of the disc before the
+    division: a lens has no fine structure, and bins that are free one by one fit the noise of bright-field frames.
 
     Gauge: after each step the mean modulus within the disc is 1 (the object's brightness), and the mean phase and the
     tilt are taken off (the object's phase and place).

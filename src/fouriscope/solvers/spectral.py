@@ -46,11 +46,11 @@ class Spectral(Descent):
     frequency by frequency. Frequencies that no frame of the minibatch sees stay as they are, and those that no
     frame at all sees stay zero: the object lives in its band.
 
-    The prior pulls every frequency towards the denoised image with τ times the pull of the data, τ the
-    ``denoiser_weight``, and σ² = λ/(2τC₀). C₀ is the harmonic mean of the coverage over the band, so that σ² is
-    λ/τ times the mean variance of a frequency. With one coverage for all frequencies this is the gradient of λr, smoothed over the
-    distance σ² (Moreau), or regularisation by denoising; in the metric C no frequency can be held back by the prior
-    for longer than 1 + τ steps, however few frames see it.
+    The prior pulls every frequency towards the denoised image, τ times as hard as the data (``denoiser_weight``), with
+    σ² = λ/(2τC₀) and C₀ the harmonic mean of the coverage over the band. If all frequencies had this coverage, that
+    would be the gradient of λr, smoothed over the distance σ² (Moreau), or regularisation by denoising. In the metric
+    of the coverage the prior holds no frequency back by more than a factor 1 + τ, however few frames see it; with one
+    weight for all it held back what bright-field frames alone see, a hundred times where dark frames weigh much more.
 
     What a frame is worth follows from how well a model can explain it at all. At the start (after ten iterations, if it
     is flat) the residual variance σ_j² of every frame j is measured, noise and errors of the model alike, and with
