@@ -17,6 +17,7 @@ from fouriscope.calibration.positions import as_array
 from fouriscope.optics import LEDArray
 from fouriscope.simulation import HostileMicroscope
 from fouriscope.simulation.frames import Camera
+from fouriscope.simulation.samples import SampleName
 
 MICROSCOPE = HostileMicroscope(leds=11, frame=96, camera=Camera(2000, read_noise=3, bits=12, full_well=4000))
 FAULTS: dict[str, HostileMicroscope] = {
@@ -26,7 +27,7 @@ FAULTS: dict[str, HostileMicroscope] = {
     "mirrored": replace(MICROSCOPE, mirrored="y", displacement=(0.5e-3, 1e-3)),
     "as described": MICROSCOPE,
 }
-SAMPLES = ("cells", "target")
+SAMPLES: tuple[SampleName, ...] = ("cells", "target")
 BARS = (0.03, 0.1)
 
 

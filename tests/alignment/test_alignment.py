@@ -17,6 +17,7 @@ from fouriscope.alignment import (
     find_array,
     find_focus,
     find_na,
+    find_rotation,
     refine_array,
     sides,
 )
@@ -240,3 +241,50 @@ def test_a_measured_pupil_does_not_stop_the_focus() -> None:
     data = acquisition(pupil=Pupil(defocus=20e-6), frame=48)
     known = replace(data, pupil=Pupil(array=np.ones((48, 48), np.complex128)))
     assert find_focus(known, reach=40e-6).defocus == pytest.approx(20e-6, abs=1.5e-6)
+
+
+@pytest.mark.parametrize("degrees", [-2.0, 2.0])
+def test_inner_leds_tell_how_far_the_array_is_turned(degrees: float) -> None:
+    right = LEDS.moved(turn=float(np.radians(degrees)))
+    found = find_rotation(acquisition(lights=right, pupil=Pupil({5: 0.4, 7: -0.3})))
+    assert np.degrees(found.turn) == pytest.approx(degrees, abs=0.3)
+    assert off_by(found.illumination, right) < 0.25 * off_by(LEDS, right)
+
+
+def test_exposures_and_masked_pixels_do_not_turn_an_array() -> None:
+    """Likeness does not depend on how bright a frame is, and looks only where pixels count."""
+    data = acquisition(lights=LEDS.moved(turn=float(np.radians(2))))
+    plain = find_rotation(data)
+    frames = np.array([data.frames.frame(led) for led in range(len(data))])
+    longer = np.where(np.hypot(*LEDS.directions().T) > 0.2, 8.0, 1.0)
+    exposed = replace(data, frames=ArrayFrames(frames * longer[:, None, None]), gains=longer)
+    assert find_rotation(exposed).turn == pytest.approx(plain.turn, abs=np.radians(0.1))
+    mask = np.ones(frames.shape, bool)
+    mask[:, 10:14, 20:24] = False
+    frames[~mask] = np.nan
+    masked = find_rotation(replace(data, frames=ArrayFrames(frames), mask=mask))
+    assert masked.turn == pytest.approx(plain.turn, abs=np.radians(0.3))
+
+
+def test_an_array_that_is_right_or_has_no_dark_field_is_not_turned() -> None:
+    data = acquisition()
+    assert not find_rotation(data).changed
+    assert find_rotation(data).illumination is data.illumination
+    inner = np.flatnonzero(np.hypot(*LEDS.directions().T) < 0.15)
+    assert not find_rotation(replace(data, weights=np.isin(np.arange(len(data)), inner).astype(float))).changed
+
+
+def test_a_frame_on_the_wrong_side_of_the_edge_is_left_out_in_the_end() -> None:
+    """A dark frame in the place of a bright one: no alignment can place that LED on the other side alone."""
+    data = acquisition()
+    na = np.hypot(*LEDS.directions().T)
+    wrong, dark = int(np.flatnonzero(na < 0.2)[na[na < 0.2].argmax()]), int(na.argmax())
+    frames = np.array([data.frames.frame(led) for led in range(len(data))])
+    frames[wrong] = frames[dark]
+    found = align(
+        replace(data, frames=ArrayFrames(frames)), circles=False, exposure=False, focus=False, na=False, array=False
+    )
+    weights = found.acquisition.weights
+    assert weights is not None
+    assert np.flatnonzero(np.asarray(weights) == 0).tolist() == [wrong]
+    assert any("wrong side" in note for note in found.notes)

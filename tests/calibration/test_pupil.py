@@ -162,3 +162,16 @@ def test_an_observer_sees_every_led_once() -> None:
 
     fidelity.gradient(smooth_x(fidelity.model), None, observe)
     assert seen == list(range(81))
+
+
+def test_a_smooth_pupil_follows_less_of_the_noise() -> None:
+    """A clear lens, few photons: what is found beside 1 is noise, and the smoothed pupil has less of it."""
+    found = {}
+    disc = np.hypot(*np.meshgrid(np.arange(-16, 16), np.arange(-16, 16))) < 8
+    for smooth in (0.0, 0.15):
+        solver = solver_of(fidelity_of(model_of(), model_of(), photons=200), PixelPupil(rate=0.7, smooth=smooth))
+        solver.solve(Iterations(60))
+        array = solver.fidelity.model.pupil.array
+        assert array is not None
+        found[smooth] = float(np.abs(array - 1)[disc].mean())
+    assert found[0.15] < 0.6 * found[0.0]

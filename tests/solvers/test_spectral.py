@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -158,3 +159,30 @@ def test_it_says_what_it_is_for() -> None:
         solver(problem(loss="poisson"))
     with pytest.raises(InvalidInputError, match="between 0 and 1"):
         Spectral(problem(), AllLEDs(np.arange(81)), [NoPrior(), NoPrior()], step=1.5)
+
+
+def accelerated(fidelity: DataFidelity, *, acceleration: bool, iterations: int) -> float:
+    """The error after so many iterations over minibatches, with or without momentum."""
+    everything = np.arange(len(fidelity))
+    sampler = StratifiedSampler(everything, 20, fidelity.model.geometry.bright_field)
+    one = Spectral(fidelity, sampler, [NoPrior(), NoPrior()], acceleration=acceleration, balance=False)
+    one.solve(Iterations(iterations))
+    return error(fidelity, one.x)
+
+
+def test_momentum_saves_iterations() -> None:
+    """What the plain steps reach in so many iterations, momentum reaches in half of them."""
+    slow = accelerated(problem(photons=None), acceleration=False, iterations=80)
+    assert accelerated(problem(photons=None), acceleration=True, iterations=40) < slow
+
+
+def test_a_prior_of_no_strength_holds_no_frequency_back() -> None:
+    """Dark frames weigh a hundred times more than bright ones, and what those alone see still moves half as fast."""
+    errors = []
+    for prior, iterations in ((NoPrior, 40), (partial(TV, strength=1e-9), 80)):
+        fidelity = problem(photons=None)
+        fidelity.reweigh(np.where(fidelity.model.geometry.bright_field, 1.0, 100.0))
+        one = Spectral(fidelity, AllLEDs(np.arange(len(fidelity))), [prior(), prior()], balance=False)
+        one.solve(Iterations(iterations))
+        errors.append(error(fidelity, one.x))
+    assert errors[1] < errors[0]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.aperture import find_na
 from fouriscope.alignment.array import Motion, refine_array
-from fouriscope.alignment.brightness import bright_gains
+from fouriscope.alignment.brightness import bright_gains, lattice_pitch
 from fouriscope.alignment.circles import AS_DESCRIBED, TooFewBrightFramesError
 from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
@@ -23,9 +23,9 @@ from fouriscope.alignment.trials import Trials, weights_of
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Adjusted, Illumination, LEDArray
 
-# Another place must explain the bright frames this much better than the described one, unless fewer frames are then
-# on the wrong side of the pupil's edge.
-PLACE_GAIN = 0.3
+# Another place must explain the bright frames this much better than the described one, and so much more for each pitch
+# of the distance, unless fewer frames are then on the wrong side of the pupil's edge.
+PLACE_GAIN, GAIN_PER_PITCH = 0.05, 0.3
 # Another orientation must explain the frames this much better than the described one; within as much of it, nobody
 # can tell.
 ORIENTATION_GAIN = 0.2
@@ -152,10 +152,10 @@ def _by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
     if others:
         orientation += f", but bright frames cannot tell it from {' or '.join(map(str, others))}"
     fewer = fit.misplaced[AS_DESCRIBED] < fit.misplaced_before
-    if fewer or described < (1 - PLACE_GAIN) * fit.misfit_before:
-        array = fit.arrays[AS_DESCRIBED]
+    array, (before, shifts) = fit.arrays[AS_DESCRIBED], as_array(acquisition.illumination)
+    pitches = float(np.hypot(*np.subtract(array.offset, before.offset))) / lattice_pitch(before)
+    if fewer or described < (1 - PLACE_GAIN - GAIN_PER_PITCH * pitches) * fit.misfit_before:
         say(f"place: {orientation}; {_place(array)}")
-        _, shifts = as_array(acquisition.illumination)
         return replace(acquisition, illumination=array if shifts is None else Adjusted(array, shifts))
     say(f"place: {orientation}, and so is the place")
     return acquisition

@@ -123,7 +123,7 @@ def place_by_brightness(acquisition: Acquisition, array: LEDArray, sides: NDArra
     here = wrong((0.0, 0.0))
     if not here or len(array.positions) < 2:
         return array
-    pitch = _pitch(array)
+    pitch = lattice_pitch(array)
     steps = np.arange(-REACH, REACH + STEP / 2, STEP) * pitch
     counts = {(float(y), float(x)): wrong((float(y), float(x))) for y in steps for x in steps}
     least = min(counts.values())
@@ -136,7 +136,7 @@ def place_by_brightness(acquisition: Acquisition, array: LEDArray, sides: NDArra
     return array.moved(shift=middle)
 
 
-def _pitch(array: LEDArray) -> float:
+def lattice_pitch(array: LEDArray) -> float:
     """The median distance from an LED to the nearest other one."""
     from scipy.spatial import KDTree
 
