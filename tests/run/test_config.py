@@ -23,7 +23,7 @@ from fouriscope.run.assemble import (
 from fouriscope.run.config import parse_config
 from fouriscope.run.execute import resolved
 from fouriscope.run.sections import ReconstructionConfig, StopSection
-from fouriscope.solvers import ADMM, RED, Descent, PnP
+from fouriscope.solvers import ADMM, RED, Descent, PnP, Spectral
 from tests.run.problems import config, document, write_acquisition
 
 ILLUMINATIONS: dict[str, tuple[dict[str, Any], int]] = {
@@ -191,6 +191,9 @@ def test_the_resolved_configuration_says_the_same(name: str, tmp_path: Path) -> 
     assert resolved(again, Path("/elsewhere")) == resolved(first, tmp_path), "resolving twice changes nothing"
 
 
+SPECTRAL = {"method": "spectral", "loss": "amplitude"}
+
+
 @pytest.mark.parametrize(
     ("section", "kind", "attribute"),
     [
@@ -200,6 +203,8 @@ def test_the_resolved_configuration_says_the_same(name: str, tmp_path: Path) -> 
         ({"method": "admm"}, ADMM, ("data_steps", 5)),
         ({"method": "admm", "data_steps": 2}, ADMM, ("data_steps", 2)),
         ({"method": "red"}, RED, ("denoiser_weight", 0.25)),
+        (SPECTRAL, Spectral, ("denoiser_weight", 1.0)),
+        (SPECTRAL | {"denoiser_weight": 2, "acceleration": False}, Spectral, ("denoiser_weight", 2.0)),
         ({"method": "red", "denoiser_weight": 2, "acceleration": False}, RED, ("denoiser_weight", 2.0)),
     ],
     ids=str,
@@ -207,7 +212,10 @@ def test_the_resolved_configuration_says_the_same(name: str, tmp_path: Path) -> 
 def test_a_method_and_its_parameters_reach_the_solver_and_the_record(
     tmp_path: Path, section: dict[str, Any], kind: type[Descent], attribute: tuple[str, float]
 ) -> None:
-    path = write_acquisition(tmp_path, solver=section)
+    wave: dict[str, Any] = (
+        {"object": {"model": "wave", "shape": [72, 72]}} if section.get("method") == "spectral" else {}
+    )
+    path = write_acquisition(tmp_path, solver=section, **wave)
     read = load_config(path)
     solver = build_solver(build_acquisition(read, tmp_path), read)
     assert type(solver) is kind
@@ -216,7 +224,7 @@ def test_a_method_and_its_parameters_reach_the_solver_and_the_record(
     assert vars(solver)["acceleration"] is section.get("acceleration", True)
     recorded = resolved(read, tmp_path)["solver"]
     assert recorded["method"] == section.get("method", "pnp")
-    assert recorded[name] == section.get(name, value)
+    assert recorded[name] == section.get(name, "auto" if name == "denoiser_weight" else value)
     assert parse_config(resolved(read, tmp_path), where="test").solver == read.solver
 
 

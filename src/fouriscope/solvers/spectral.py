@@ -221,7 +221,8 @@ class Spectral(Descent):
     def load_own_state(self, state: SolverState) -> None:
         values = state.values
         self._passes, self._settled = float(values["passes"]), bool(values["settled"])
-        self._before, self._q = state.arrays["before"], float(values["q"])
+        # A checkpoint of before there was momentum begins it anew.
+        self._before, self._q = state.arrays.get("before", self._x), float(values.get("q", 1.0))
         self.fidelity.reweigh(state.arrays["weights"])
         self._worth = state.arrays.get("worth")
         self.denoise.fixed_strength = values["strength"]
