@@ -137,6 +137,14 @@ def test_any_positive_number_of_the_configuration(data: Acquisition) -> None:
     assert found.key == "solver.denoiser_weight"
 
 
+def test_an_automatic_weight_is_searched_for_around_that_of_the_method(data: Acquisition) -> None:
+    from fouriscope.reconstruction import configure
+
+    config, _ = configure(data, measured=False, prior=fs.TV(1e-6), **(OPTIONS | {"method": "red"}))
+    found = tune_config(data, config, key="solver.denoiser_weight", evaluations=3)
+    assert {trial.value for trial in found.trials} == {0.25 / 8, 0.25, 2.0}
+
+
 @pytest.mark.parametrize(
     ("key", "message"),
     [

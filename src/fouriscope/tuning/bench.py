@@ -20,7 +20,7 @@ from fouriscope.priors import Prior
 from fouriscope.run.assemble import BuiltSolver, build_prior, build_solver
 from fouriscope.run.config import explain
 from fouriscope.run.sections import ReconstructionConfig
-from fouriscope.solvers import EPRY, Callback, Iterations, Spectral
+from fouriscope.solvers import EPRY, RED, Callback, Iterations, Spectral
 from fouriscope.solvers.spectral import frame_worth
 from fouriscope.solvers.truth import observed_truth
 from fouriscope.tuning.choice import STRENGTH, Criterion
@@ -88,6 +88,8 @@ class Bench:
         self._run(solver, 1.0)
         strengths = [0.0] if isinstance(solver, EPRY) else solver.denoise.strengths
         value = strengths[-1 if self.key == ABSORPTION_STRENGTH else 0] if configured == "auto" else float(configured)
+        if configured == "auto" and self.key == "solver.denoiser_weight" and isinstance(solver, RED | Spectral):
+            value = solver.denoiser_weight  # the method's own
         if not value > 0:
             raise InvalidInputError(
                 f"{self.key} is {value:g} for the prior {self.prior.name!r}: there is nothing to search around; "
