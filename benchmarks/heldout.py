@@ -30,10 +30,15 @@ EDGE = 1.0
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Relative amplitude misfit of frames that were not seen, bright and dark field apart, of each draw."""
+    """Relative amplitude misfit of frames that were not seen, bright and dark field apart, of each draw.
+
+    ``plain`` is EPRY with directions and exposures as aligned, ``epry`` that or one with the directions and gains that
+    our run found beside the object, whichever predicts better.
+    """
 
     ours: list[tuple[float, float]]
     epry: list[tuple[float, float]]
+    plain: list[tuple[float, float]]
 
     @property
     def means(self) -> tuple[float, float, float, float]:
@@ -43,18 +48,26 @@ class HeldOut:
     @property
     def ratios(self) -> tuple[float, float]:
         """Ours beside EPRY's, in bright and in dark field: the mean over the draws."""
-        bright, dark = np.mean(np.array(self.ours) / np.array(self.epry), axis=0)
-        return float(bright), float(dark)
+        return _mean_ratios(self.ours, self.epry)
+
+    @property
+    def plain_ratios(self) -> tuple[float, float]:
+        """The same beside EPRY that knows nothing of our calibration."""
+        return _mean_ratios(self.ours, self.plain)
+
+
+def _mean_ratios(ours: list[tuple[float, float]], others: list[tuple[float, float]]) -> tuple[float, float]:
+    bright, dark = np.mean(np.array(ours) / np.array(others), axis=0)
+    return float(bright), float(dark)
 
 
 def held_out(config: RunConfig, folder: Path, draws: Sequence[int]) -> HeldOut:
     """Both methods on the middle, 64 × 64 pixels, of the run whose resolved ``config`` has its alignment behind it.
 
-    Three bright-field and 17 dark-field LEDs have weight 0. EPRY has the geometry as aligned, or the directions and
-    gains that our run found beside the object: whichever predicts better.
+    Three bright-field and 17 dark-field LEDs have weight 0.
     """
     data = build_acquisition(in_the_middle(config, folder, REGION), folder)
-    ours, epry = [], []
+    ours, epry, plain = [], [], []
     for draw in draws:
         held = drawn(data, np.random.default_rng(draw))
         weights = np.ones(len(data)) if data.weights is None else np.array(data.weights, np.float64)
@@ -66,10 +79,11 @@ def held_out(config: RunConfig, folder: Path, draws: Sequence[int]) -> HeldOut:
         ours.append(misfits(data, model, solver.x, held))
         tried = [
             misfits(data, *plain_epry(seen, illumination, gains), held)
-            for illumination, gains in ((data.illumination, None), (model.illumination, model.gains))
+            for illumination, gains in ((data.illumination, data.gains), (model.illumination, model.gains))
         ]
+        plain.append(tried[0])
         epry.append(min(tried, key=lambda pair: math.log(pair[0]) + math.log(pair[1])))
-    return HeldOut(ours, epry)
+    return HeldOut(ours, epry, plain)
 
 
 def in_the_middle(config: RunConfig, folder: Path, side: int) -> RunConfig:

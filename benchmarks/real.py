@@ -178,6 +178,10 @@ def _report(outcomes: dict[str, Outcome]) -> None:
             epry = f"{outcome.epry_share:.4f}" if what.startswith("share") else "1"
             cells = bar(f"real, {name}: {what}", value, LIMITS[what])
             rows.append([name, what, f"{value:.4f}", epry, *cells, f"{outcome.seconds:.0f}"])
+        if outcome.held is not None:
+            for what, value in zip(("bright", "dark"), outcome.held.plain_ratios, strict=True):
+                row = [name, f"{what}, EPRY without our gains", f"{value:.4f}", "1", "", "", f"{outcome.seconds:.0f}"]
+                rows.append(row)
     table("Real sets, default beside EPRY", ["set", "what", "default", "EPRY", "bar", "", "seconds"], rows)
 
 

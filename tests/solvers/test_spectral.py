@@ -48,12 +48,13 @@ def solver(
     prior: type[Prior] = NoPrior,
     start: StartName = "flat",
     seed: int = 0,
+    acceleration: bool = True,
 ) -> Spectral:
     everything = np.arange(len(fidelity))
     sampler: Sampler = AllLEDs(everything)
     if batch is not None:
         sampler = StratifiedSampler(everything, batch, fidelity.model.geometry.bright_field)
-    return Spectral(fidelity, sampler, [prior(), prior()], start=start, seed=seed)
+    return Spectral(fidelity, sampler, [prior(), prior()], start=start, seed=seed, acceleration=acceleration)
 
 
 def error(fidelity: DataFidelity, x: NDArray[np.float32], truth: NDArray[np.complex64] | None = None) -> float:
@@ -66,9 +67,18 @@ def error(fidelity: DataFidelity, x: NDArray[np.float32], truth: NDArray[np.comp
 
 @pytest.mark.parametrize("margin", [0, 6])
 def test_with_all_frames_the_misfit_never_rises(margin: int) -> None:
-    history = solver(problem(margin=margin), batch=None).solve(Iterations(25))
+    history = solver(problem(margin=margin), batch=None, acceleration=False).solve(Iterations(25))
     assert np.all(np.diff(history["misfit"]) <= 1e-6 * history["misfit"][0])
     assert history["misfit"][-1] < 0.1 * history["misfit"][0]
+
+
+def test_the_momentum_ends_when_many_frames_came() -> None:
+    one, everything = solver(problem(), batch=None), np.arange(81)
+    one.solve(Iterations(12))
+    assert one.own_state().values["q"] > 1
+    one.measurements_changed(everything, everything[:30], everything, begin_again=True)
+    assert one.own_state().values["q"] == 1
+    np.testing.assert_array_equal(one.own_state().arrays["before"], one.x)
 
 
 def test_coverage_is_the_diagonal_of_the_normal_operator() -> None:

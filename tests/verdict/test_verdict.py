@@ -228,6 +228,24 @@ def test_what_is_held_out_is_not_seen() -> None:
     assert DEAD not in held
 
 
+def test_epry_begins_with_what_was_known_before_the_calibration() -> None:
+    """Gains that a calibration found are part of what is judged: EPRY without them predicts as if they were unknown."""
+    brightness = np.random.default_rng(1).uniform(0.3, 3, 81)
+    frames = ArrayFrames((frames_of(data()) * brightness[:, None, None]).astype(np.float32))
+    known = replace(data(), frames=frames, gains=brightness)
+    solver, config = solved(known, stop={"iterations": 5})
+    patch, _, geometry = judged_patch(known, solver.fidelity.model, config)
+
+    def held(uncalibrated: Acquisition | None) -> HeldOut:
+        return hold_out(patch, lambda _: (solver.fidelity.model, solver.x), geometry, uncalibrated=uncalibrated)
+
+    told, untold = held(None), held(replace(patch, gains=None))
+    assert (told.bright, told.dark) == (untold.bright, untold.dark)
+    assert told.dark_epry is not None
+    assert untold.dark_epry is not None
+    assert untold.dark_epry > 1.2 * told.dark_epry
+
+
 # The sentence --------------------------------------------------------------------------------------------------------
 
 

@@ -45,8 +45,9 @@ def judge(solver: BuiltSolver, acquisition: Acquisition, config: ReconstructionC
     """Is it good? Asked of a solver that has finished, of the acquisition and the configuration that it was built from.
 
     Three more reconstructions with the configured method, and one with plain EPRY, are made of the liveliest patch of
-    at most 64 × 64 frame pixels, with directions, pupil and gains as the run found them: one without some LEDs, whose
-    frames it then predicts beside EPRY, and one with each half of the dark field, whose agreement tells the resolution.
+    at most 64 × 64 frame pixels, with directions, pupil and gains as the run found them (EPRY has them as they were
+    before the calibration): one without some LEDs, whose frames it then predicts beside EPRY, and one with each half of
+    the dark field, whose agreement tells the resolution.
     The rest (energy outside the band, gains, contradicting LEDs, slow phase) is asked of the run's own result.
 
     Neither ``solver`` nor its run is changed. What cannot be judged gets a verdict that says so; nothing is raised.
@@ -70,7 +71,15 @@ def _judge(solver: BuiltSolver, acquisition: Acquisition, config: Reconstruction
     patch, on_patch, geometry = judged_patch(acquisition, model, config)
     repeat = _Repeat(on_patch, len(solver.history))
     suspects = contradictions(acquisition, model, solver.x, leds)
-    held_out = hold_out(patch, repeat, geometry, spared=[suspect.led for suspect in suspects])
+    # The calibration is part of what is judged: EPRY begins with what was known before it.
+    uncalibrated = replace(
+        patch,
+        illumination=acquisition.illumination,
+        gains=acquisition.gains,
+        pupil=_on_grid(acquisition.pupil, model, geometry),
+    )
+    spared = [suspect.led for suspect in suspects]
+    held_out = hold_out(patch, repeat, geometry, uncalibrated=uncalibrated, spared=spared)
     resolution = resolution_of_halves(patch, repeat, geometry)
     gains: dict[str, int] = {}
     if model.gains is not None and _finds_gains(solver):
@@ -132,12 +141,11 @@ def judged_patch(
     geometry = Geometry.compile(
         patch.optics, patch.illumination, patch.frame_shape, margin=margin, patch_center=patch.patch_center
     )
-    return replace(patch, pupil=_on_grid(model, geometry)), on_patch, geometry
+    return replace(patch, pupil=_on_grid(model.pupil, model, geometry)), on_patch, geometry
 
 
-def _on_grid(model: ForwardModel, geometry: Geometry) -> Pupil:
-    """The model's pupil with its array, if it has one, interpolated to the frequency grid of another frame."""
-    pupil = model.pupil
+def _on_grid(pupil: Pupil, model: ForwardModel, geometry: Geometry) -> Pupil:
+    """A pupil of the model's grid with its array, if it has one, interpolated to the frequency grid of another frame."""
     if pupil.array is None or geometry.grid_shape == model.geometry.grid_shape:
         return pupil
     down, across = (

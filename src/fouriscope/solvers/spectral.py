@@ -140,13 +140,17 @@ class Spectral(Descent):
     def measurements_changed(
         self, leds: NDArray[np.int64], before: NDArray[np.int64], population: NDArray[np.int64], *, begin_again: bool
     ) -> None:
-        """Coverage and weights follow the frames that are there; what a frame is worth is found again if many came."""
+        """Coverage and weights follow the frames that are there.
+
+        If many came, what a frame is worth is found again, and the momentum ends: it led to where another mean is least.
+        """
         Solver.measurements_changed(self, leds, before, population, begin_again=begin_again)
         self._safeguard.measurements_changed(leds)
         self._known = None
         if self._settled and begin_again:
             self._safeguard.begin_again()
             self._settled, self._worth = False, None
+            self.begin_at(self._x)
         elif self._worth is not None:
             self.fidelity.reweigh(self.fidelity.weights * self._worth)
 

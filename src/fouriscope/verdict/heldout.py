@@ -71,12 +71,19 @@ class HeldOut:
 
 
 def hold_out(
-    patch: Acquisition, reconstruct: Reconstruct, geometry: Geometry, *, spared: Sequence[int] = (), seed: int = 0
+    patch: Acquisition,
+    reconstruct: Reconstruct,
+    geometry: Geometry,
+    *,
+    uncalibrated: Acquisition | None = None,
+    spared: Sequence[int] = (),
+    seed: int = 0,
 ) -> HeldOut:
     """Reconstruct ``patch`` twice without some LEDs, by ``reconstruct`` and by plain EPRY, and predict those.
 
     EPRY is the one of laboratories: LEDs in random order, steps that fade, the pupil recovered from the second sweep
-    on, beginning with the very directions, pupil and gains of ``patch``. LEDs that are ``spared`` (because they are
+    on. It begins with the directions, the pupil and the gains of ``uncalibrated``, the same frames before a calibration
+    beside the object changed them (``patch`` itself if there was none). LEDs that are ``spared`` (because they are
     known to be wrong, and nobody could predict them) are not held out.
     """
     held = drawn(patch, geometry, np.random.default_rng(seed), spared)
@@ -84,7 +91,8 @@ def hold_out(
     weights[held] = 0
     seen = replace(patch, weights=weights)
     ours = misfits(patch, *reconstruct(seen), held)
-    epry = misfits(patch, *plain_epry(seen, geometry.margin), held)
+    plain = seen if uncalibrated is None else replace(uncalibrated, weights=weights)
+    epry = misfits(patch, *plain_epry(plain, geometry.margin), held)
     grey = misfits(patch, None, None, held, bright_field=geometry.bright_field)
     noise = int(np.count_nonzero((weights_of(patch) > 0) & ~telling(patch, geometry)))
     return HeldOut(tuple(map(int, held)), ours[0], ours[1], epry[0], epry[1], grey[0], grey[1], noise)
