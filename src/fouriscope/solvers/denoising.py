@@ -69,16 +69,25 @@ class Denoising:
         if math.isfinite(temperature):
             self.temperature = temperature
 
-    def fix(self, temperature: float, reference: RealArray) -> None:
+    def fix(self, temperature: float, reference: RealArray, step: float) -> None:
         """From now on automatic strengths are T · natural_strength of the images of ``reference``, one for them all.
 
         A strength that follows the estimate it regularises runs away on measured frames: the noisier the image, the
-        weaker the prior. So it is found once. Images share one τ: θn/r summed over them.
+        weaker the prior. So it is found once, in two steps: from ``reference`` as it is, and from ``reference`` denoised
+        with that strength after a ``step``, because its noise is no structure. Images share one τ: θn/r summed over them.
         """
+        if all(prior.strength != "auto" for prior in self.priors):
+            return
         self.temperature = temperature
+        self.fixed_strength = self._shared(reference)
+        if self.fixed_strength > 0:
+            self.fixed_strength = self._shared(self(reference, step))
+            self.reset()
+
+    def _shared(self, reference: RealArray) -> float:
         pairs = zip(self.priors, self.object.images(reference), strict=True)
         inverse = [1 / max(self._natural(prior, image), TINY) for prior, image in pairs]
-        self.fixed_strength = temperature * len(inverse) / sum(inverse) if sum(inverse) > 0 else 0.0
+        return self.temperature * len(inverse) / sum(inverse) if sum(inverse) > 0 else 0.0
 
     def _natural(self, prior: Prior, image: RealArray) -> float:
         if prior.strength != "auto":

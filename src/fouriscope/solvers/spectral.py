@@ -195,7 +195,8 @@ class Spectral(Descent):
         # d = T · (−log p): with w_j = s/σ_j² the mean of w_j σ_j² is s, and T = 2s/J.
         counted = fidelity.weights[leds] > 0
         scale = float(np.mean((fidelity.weights[leds] * variances[leds])[counted]))
-        self.denoise.fix(2 * scale / len(leds), self._x)
+        # Amplitudes tell half of what a wave is: the curvature of d along it is C, not 2C.
+        self.denoise.fix(2 * scale / len(leds), self._x, 1 / _harmonic_mean(self._coverage(fidelity.model)))
         self._settled = True
 
     def settle_like(self, other: Spectral) -> None:
