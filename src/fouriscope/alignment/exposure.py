@@ -13,8 +13,8 @@ from fouriscope.alignment.trials import Trials
 
 # Factors tried, as powers of two, and how finely the best one is looked for in the end.
 LEAST, MOST, STEP, FINEST = -2.0, 6.0, 0.5, 0.125
-# Another ratio must explain the frames this much better than 1. Whoever exposes dark field longer does so by a factor of
-# two at least, and hardly anybody exposes it shorter; weak samples, which scatter little into it, prove little.
+# Another ratio must explain the frames this much better than 1. Whoever exposes dark field longer does so by a factor
+# of two at least, and hardly anybody exposes it shorter; weak samples, which scatter little into it, prove little.
 GAIN_IF_MUCH_LONGER, GAIN_IF_LONGER, GAIN_IF_SHORTER = 0.02, 0.05, 0.2
 MUCH_LONGER = 2.0
 

@@ -145,7 +145,7 @@ def judged_patch(
 
 
 def _on_grid(pupil: Pupil, model: ForwardModel, geometry: Geometry) -> Pupil:
-    """A pupil of the model's grid with its array, if it has one, interpolated to the frequency grid of another frame."""
+    """A pupil of the model's grid, with its array (if it has one) interpolated to the grid of another frame."""
     if pupil.array is None or geometry.grid_shape == model.geometry.grid_shape:
         return pupil
     down, across = (

@@ -73,8 +73,9 @@ class Denoising:
         """From now on automatic strengths are T · natural_strength of the images of ``reference``, one for them all.
 
         A strength that follows the estimate it regularises runs away on measured frames: the noisier the image, the
-        weaker the prior. So it is found once, in two steps: from ``reference`` as it is, and from ``reference`` denoised
-        with that strength after a ``step``, because its noise is no structure. Images share one τ: θn/r summed over them.
+        weaker the prior. So it is found once, in two steps: from ``reference`` as it is, and from ``reference``
+        denoised with that strength after a ``step``, because its noise is no structure. Images share one τ: θn/r summed
+        over them.
         """
         if all(prior.strength != "auto" for prior in self.priors):
             return

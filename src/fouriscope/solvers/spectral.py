@@ -142,7 +142,8 @@ class Spectral(Descent):
     ) -> None:
         """Coverage and weights follow the frames that are there.
 
-        If many came, what a frame is worth is found again, and the momentum ends: it led to where another mean is least.
+        If many came, what a frame is worth is found again, and the momentum ends: it led to where another mean is
+        least.
         """
         Solver.measurements_changed(self, leds, before, population, begin_again=begin_again)
         self._safeguard.measurements_changed(leds)
