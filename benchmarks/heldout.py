@@ -17,7 +17,7 @@ from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Illumination, Pupil, automatic_margin
 from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
-from fouriscope.run.sections import RunConfig
+from fouriscope.settings import RunConfig
 from fouriscope.solvers import EPRY, Iterations
 
 BRIGHT, DARK = 3, 17

@@ -6,6 +6,7 @@ import numpy as np
 
 from benchmarks.quality import phase
 from benchmarks.report import table
+from fouriscope import settings
 from fouriscope.paper import paper_model
 from fouriscope.priors import BM3D
 from fouriscope.reconstruction import reconstruct
@@ -24,7 +25,7 @@ def main() -> None:
         reconstruct(data, prior=prior, iterations=2, seed=0)  # compiles, and warms the caches of the processor
         results = {
             f"online, {steps}": reconstruct(
-                data, prior=prior, iterations=GRADIENTS // steps, steps_per_denoising=steps, seed=0
+                data, prior=prior, iterations=GRADIENTS // steps, method=settings.PnP(steps_per_denoising=steps), seed=0
             )
             for steps in STEPS
         }

@@ -50,6 +50,7 @@ _HOME = {
     "tune": "tuning",
     "metrics": "",
     "plots": "",
+    "settings": "",
 }
 
 __all__ = [
@@ -90,6 +91,7 @@ __all__ = [
     "open_frames",
     "plots",
     "reconstruct",
+    "settings",
     "simulate",
     "stream",
     "tune",

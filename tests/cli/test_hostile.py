@@ -11,7 +11,7 @@ from rich.console import Console
 
 from fouriscope.cli.simulate import run_hostile
 from fouriscope.run import load_config
-from fouriscope.run.assemble import build_illumination, build_optics
+from fouriscope.run.microscope import build_illumination, build_optics
 from fouriscope.simulation import HostileMicroscope
 
 
@@ -28,7 +28,7 @@ def test_frames_description_and_truth(tmp_path: Path) -> None:
     np.testing.assert_allclose(acquisition.frames.frame(7), frame, rtol=1e-5, atol=1e-6)
     described = build_illumination(config.illumination, out).directions()
     np.testing.assert_array_equal(described, microscope.described.directions())
-    assert build_optics(config) == microscope.optics
+    assert build_optics(config.microscope) == microscope.optics
 
     amplitude, phase = tifffile.imread(out / "truth.tif")
     np.testing.assert_allclose(amplitude * np.exp(1j * phase), truth.object, atol=1e-5)

@@ -42,19 +42,19 @@ def orders() -> dict[str, list[int]]:
 def test_any_order_ends_where_all_frames_at_once_end(data: Acquisition, order: str) -> None:
     """To the same minimiser: the prior is so strong that there is only one, and given, as random probes would not."""
     prior = fs.TV(strength=1e-4)
-    expected = fs.reconstruct(data, prior=prior, sampler="all", iterations=400, seed=0).phase
-    live = played(data, orders()[order], live_reconstruction(prior=fs.TV(strength=1e-4), sampler="all"))
+    expected = fs.reconstruct(data, prior=prior, batch=None, iterations=400, seed=0).phase
+    live = played(data, orders()[order], live_reconstruction(prior=fs.TV(strength=1e-4), batch=None))
     live.advance(iterations=400)
     assert metrics.snr_both(live.result().phase, expected).aligned > 50
 
 
 @pytest.mark.parametrize("method", ["pnp", "admm", "red", "epry"])
 def test_every_method_gets_as_good_live(data: Acquisition, method: Any) -> None:
-    options: dict[str, Any] = {"method": method, "sampler": "all", "prior": "tv"}
+    options: dict[str, Any] = {"method": method, "batch": None, "prior": "tv"}
     if (
         method == "epry"
     ):  # in random order, and with noise, one sweep differs from the next by as much as is allowed here
-        options |= {"prior": None, "epry_order": "na"}
+        options |= {"prior": None, "method": fs.settings.EPRY(order="na")}
     at_once = fs.reconstruct(data, **options, iterations=200, seed=0).history.last
     live = played(data, from_the_axis(), live_reconstruction(**options, truth=data.truth)).advance(iterations=200)
     assert live.snr == pytest.approx(at_once.snr, abs=0.5)
@@ -96,7 +96,7 @@ def test_the_same_arrivals_give_the_same_picture_to_the_last_bit(data: Acquisiti
 
 def test_a_replaced_frame_is_used(data: Acquisition) -> None:
     """A frame of noise spoils the picture until the right one takes its place."""
-    live, order = live_reconstruction(truth=data.truth, sampler="all"), from_the_axis()
+    live, order = live_reconstruction(truth=data.truth, batch=None), from_the_axis()
     wrong = order[0]
     frames = stack(data)
     spoilt = frames[wrong] * np.float32(3)
@@ -105,7 +105,7 @@ def test_a_replaced_frame_is_used(data: Acquisition) -> None:
     bad = live.advance(iterations=80).snr
     live.add(frames[wrong], wrong)
     assert live.advance(iterations=150).snr > bad + 1
-    expected = played(data, order, live_reconstruction(truth=data.truth, sampler="all")).advance(iterations=150).snr
+    expected = played(data, order, live_reconstruction(truth=data.truth, batch=None)).advance(iterations=150).snr
     assert live.history.last.snr == pytest.approx(expected, abs=0.5)
 
 
@@ -192,14 +192,14 @@ def test_a_result_is_saved_with_what_had_arrived(data: Acquisition, tmp_path: An
 
 class TestWhatGoesWithTheFrames:
     def test_step_and_strength_are_those_of_all_frames_at_once(self, data: Acquisition) -> None:
-        at_once = fs.reconstruct(data, prior="tv", sampler="all", iterations=110, seed=0).history.last
-        live = played(data, from_the_axis(), live_reconstruction(sampler="all")).advance(iterations=110)
+        at_once = fs.reconstruct(data, prior="tv", batch=None, iterations=110, seed=0).history.last
+        live = played(data, from_the_axis(), live_reconstruction(batch=None)).advance(iterations=110)
         assert live.step == pytest.approx(at_once.step, rel=0.05)
         assert live.strength == pytest.approx(at_once.strength, rel=0.15)
 
     def test_a_single_dark_field_frame_lengthens_the_step_by_its_share(self, data: Acquisition) -> None:
         order = from_the_axis()
-        live = played(data, order[:37], live_reconstruction(sampler="all"))
+        live = played(data, order[:37], live_reconstruction(batch=None))
         before = live.history.last.step
         assert live.solver is not None
         live.add(data.frames.frame(order[37]), order[37])

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import fouriscope as fs
+from fouriscope.choices import choose
 from fouriscope.errors import InvalidInputError
-from fouriscope.reconstruction import configure
 from fouriscope.run import ReconstructionConfig
 from fouriscope.run.recipe import completed, measured_sections
-from fouriscope.run.sections import SolverSection
+from fouriscope.settings import method_of
 from fouriscope.simulation import HostileMicroscope, field_error
 from fouriscope.tuning import trials
 from tests.conftest import LEDS, OPTICS
@@ -27,7 +27,7 @@ def simulated() -> fs.Acquisition:
 
 
 def chosen(data: fs.Acquisition, **options: Any) -> ReconstructionConfig:
-    return configure(data, measured=not data.periodic, **options)[0]
+    return choose(data, measured=not data.periodic, **options).config
 
 
 def measured(data: fs.Acquisition) -> fs.Acquisition:
@@ -87,13 +87,13 @@ def test_switches_that_are_set_are_all_of_them(simulated: fs.Acquisition) -> Non
 
 def test_epry_for_measured_and_for_simulated_frames(simulated: fs.Acquisition) -> None:
     config = chosen(measured(simulated), method="epry")
-    assert (config.solver.epry_pupil_step, config.solver.epry_decay, config.solver.epry_order) == (1.0, 0.3, "random")
+    assert config.solver.options == {"order": "random", "object_step": 1.0, "pupil_step": 1.0, "decay": 0.3}
     assert (config.prior["name"], config.stop.iterations) == ("none", 20)
     assert not config.calibration.zernike
     exact = chosen(simulated, method="epry")
-    assert (exact.solver.epry_pupil_step, exact.solver.epry_decay, exact.solver.epry_order) == (0.0, 0.0, "random")
+    assert exact.solver.options == {"order": "random", "object_step": 1.0, "pupil_step": 0.0, "decay": 0.0}
     assert exact.prior["name"] == "none"
-    assert chosen(measured(simulated), method="epry", epry_decay=0.0).solver.epry_decay == 0
+    assert chosen(measured(simulated), method=fs.settings.EPRY(decay=0.0)).solver.options["decay"] == 0
 
 
 def test_an_iteration_of_epry_is_a_sweep_unless_a_batch_is_set() -> None:
@@ -103,10 +103,10 @@ def test_an_iteration_of_epry_is_a_sweep_unless_a_batch_is_set() -> None:
     for options, seen in (({}, count), ({"batch": None}, count), ({"batch": 7}, 7)):
         result = fs.reconstruct(data, method="epry", iterations=2, **options)
         assert result.history.last.frames_seen == 2 * seen
-    assert SolverSection.model_validate({"method": "epry"}).sampler == "all"
-    assert SolverSection.model_validate({"method": "epry", "batch": 60}).sampler == "stratified"
-    assert SolverSection.model_validate({"method": "epry", "sampler": "epochs"}).sampler == "epochs"
-    assert SolverSection.model_validate({"method": "pnp"}).sampler == "stratified"
+    assert method_of({"method": "epry"}).sampler == "all"
+    assert method_of({"method": "epry", "batch": 60}).sampler == "stratified"
+    assert method_of({"method": "epry", "sampler": "epochs"}).sampler == "epochs"
+    assert method_of({"method": "pnp"}).sampler == "stratified"
 
 
 def test_the_recipe_does_not_change(simulated: fs.Acquisition) -> None:

@@ -14,16 +14,17 @@ import pytest
 import tifffile
 import zarr
 
-from fouriscope import reconstruct
+from fouriscope import reconstruct, settings
 from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.acquisition.led_table import read_led_table
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Directions, GlassSlide, LEDArray, Pupil
 from fouriscope.run import Result, load_config, resume_run, start_run
-from fouriscope.run.assemble import build_acquisition, build_illumination
+from fouriscope.run.assemble import build_acquisition
 from fouriscope.run.config import parse_config
 from fouriscope.run.halving import halved, level_shapes, mean_levels, phase_levels
+from fouriscope.run.microscope import build_illumination
 from fouriscope.run.ome_tiff import write_ome_tiff
 from fouriscope.run.ome_zarr import write_ome_zarr
 from fouriscope.run.phases import wrap
@@ -242,12 +243,10 @@ def test_the_pupil_that_epry_recovers_reaches_the_result() -> None:
     seen: list[EPRY] = []
     result = reconstruct(
         Acquisition(OPTICS, LEDS, ArrayFrames(frames), pupil=known, periodic=True),
-        method="epry",
+        method=settings.EPRY(pupil_step=1.0),
         prior=None,
         object="complex",
-        batch=None,
         iterations=5,
-        epry_pupil_step=1.0,
         callbacks=[lambda solver, record: seen.append(solver)],  # type: ignore[arg-type]
     )
     model = ForwardModel(OPTICS, LEDS, (24, 24), pupil=known)
@@ -258,7 +257,7 @@ def test_the_pupil_that_epry_recovers_reaches_the_result() -> None:
 
 
 def test_the_pupil_that_epry_recovers_reaches_the_run_folder_also_when_resumed(tmp_path: Path) -> None:
-    solver = {"method": "epry", "epry_pupil_step": 1.0, "batch": 49, "sampler": "all"}
+    solver = {"method": "epry", "pupil_step": 1.0, "batch": 49, "sampler": "all"}
     path = write_acquisition(tmp_path, solver=solver, prior={"name": "none"}, stop={"iterations": 4})
     whole = start_run(load_config(path), tmp_path, tmp_path / "whole")
     start_run(load_config(path), tmp_path, tmp_path / "parts", callbacks=[lambda solver, record: record.iteration == 2])

@@ -46,7 +46,7 @@ def assert_same(result: Result, expected: Result) -> None:
     [
         *({"sampler": sampler} for sampler in ("all", "uniform", "epochs", "stratified")),
         {"method": "admm"},
-        {"method": "epry", "epry_order": "random"},
+        {"method": "epry", "order": "random"},
         {"start": "linear"},
     ],
     ids=str,

@@ -143,7 +143,13 @@ def test_a_prior_keeps_a_phase_beyond_a_turn() -> None:
     truth = bump(model, 9.0)
     data = Acquisition(OPTICS, model.illumination, ArrayFrames(model.intensity(truth)), periodic=True)
     result = fs.reconstruct(
-        data, object="complex", loss="amplitude", prior="tv", start="epry", batch=20, iterations=40, acceleration=False
+        data,
+        object="complex",
+        loss="amplitude",
+        prior="tv",
+        start="epry",
+        method=fs.settings.PnP(batch=20, acceleration=False),
+        iterations=40,
     )
     difference = result.phase - truth[0]
     assert np.std(difference) < 0.3

@@ -128,19 +128,19 @@ def test_an_interrupt_ends_the_search(data: Acquisition) -> None:
 
 
 def test_any_positive_number_of_the_configuration(data: Acquisition) -> None:
-    from fouriscope.reconstruction import configure
+    from fouriscope.choices import choose
 
-    options = OPTIONS | {"method": "red", "denoiser_weight": 0.5}
-    config, _ = configure(data, measured=False, prior=fs.TV(1e-6), **options)
+    options = OPTIONS | {"method": fs.settings.RED(denoiser_weight=0.5)}
+    config = choose(data, measured=False, prior=fs.TV(1e-6), **options).config
     found = tune_config(data, config, key="solver.denoiser_weight", evaluations=3)
     assert {trial.value for trial in found.trials} == {0.5 / 8, 0.5, 4.0}
     assert found.key == "solver.denoiser_weight"
 
 
 def test_an_automatic_weight_is_searched_for_around_that_of_the_method(data: Acquisition) -> None:
-    from fouriscope.reconstruction import configure
+    from fouriscope.choices import choose
 
-    config, _ = configure(data, measured=False, prior=fs.TV(1e-6), **(OPTIONS | {"method": "red"}))
+    config = choose(data, measured=False, prior=fs.TV(1e-6), **(OPTIONS | {"method": "red"})).config
     found = tune_config(data, config, key="solver.denoiser_weight", evaluations=3)
     assert {trial.value for trial in found.trials} == {0.25 / 8, 0.25, 2.0}
 
@@ -154,9 +154,9 @@ def test_an_automatic_weight_is_searched_for_around_that_of_the_method(data: Acq
     ],
 )
 def test_what_cannot_be_tuned(data: Acquisition, key: str, message: str) -> None:
-    from fouriscope.reconstruction import configure
+    from fouriscope.choices import choose
 
-    config, _ = configure(data, measured=False, prior=fs.TV(), **OPTIONS)
+    config = choose(data, measured=False, prior=fs.TV(), **OPTIONS).config
     with pytest.raises(InvalidInputError, match=message):
         tune_config(data, config, key=key)
 

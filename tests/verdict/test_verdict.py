@@ -17,7 +17,7 @@ from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray, Optics, Pupil
 from fouriscope.run.assemble import BuiltSolver, build_solver, build_stop
 from fouriscope.run.judged import judge, judged_patch
-from fouriscope.run.sections import ReconstructionConfig
+from fouriscope.settings import ReconstructionConfig
 from fouriscope.verdict import (
     Contradiction,
     HeldOut,

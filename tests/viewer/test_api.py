@@ -139,7 +139,7 @@ def test_predictions_are_those_of_the_calibrated_model(tmp_path: Path) -> None:
 def test_epry_predicts_with_the_pupil_that_it_found(tmp_path: Path) -> None:
     run = real_run(
         tmp_path,
-        solver={"method": "epry", "epry_pupil_step": 1.0, "batch": 49},
+        solver={"method": "epry", "pupil_step": 1.0, "batch": 49},
         object={"model": "complex", "margin": 0},
         prior={"name": "none"},
     )

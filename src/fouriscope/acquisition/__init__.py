@@ -1,6 +1,6 @@
 """y_i: frames on demand, what is done to them, and the acquisition they belong to."""
 
-from fouriscope.acquisition.acquisition import Acquisition
+from fouriscope.acquisition.acquisition import Acquisition, center_of_region
 from fouriscope.acquisition.arriving import ArrivingFrames, arriving_below
 from fouriscope.acquisition.corrections import CorrectedFrames, Corrections
 from fouriscope.acquisition.description import Description
@@ -34,6 +34,7 @@ __all__ = [
     "ZarrFrames",
     "arriving_below",
     "bad_frames",
+    "center_of_region",
     "describe",
     "find_bad_pixels",
     "open_frames",

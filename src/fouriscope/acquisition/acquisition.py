@@ -11,9 +11,35 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition.frames import ArrayFrames, Frames
 from fouriscope.acquisition.masks import mask_of
+from fouriscope.acquisition.stored import Region
 from fouriscope.acquisition.streaming import read_through
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics, Pupil
+
+
+def center_of_region(
+    center: tuple[float, float],
+    region: Region,
+    whole: tuple[int, int],
+    pixel: float,
+    illumination: Illumination,
+) -> tuple[float, float]:
+    """(y, x) in metres of a ``region`` of frames of shape ``whole`` whose own centre lies at ``center``.
+
+    Directions without a height are known in one place only, so there the centre stays.
+
+    >>> from fouriscope.optics import LEDArray
+    >>> leds = LEDArray.square(3, pitch=4e-3, height=0.1)
+    >>> center_of_region((0.0, 0.0), (0, 48, 64, 16), (64, 64), 1e-6, leds)
+    (0.0, 2.4e-05)
+    """
+    if getattr(illumination, "height", None) is None:
+        return center
+    row, column, height, width = region
+    return (
+        center[0] + (row + (height - whole[0]) / 2) * pixel,
+        center[1] + (column + (width - whole[1]) / 2) * pixel,
+    )
 
 
 @dataclass(frozen=True, eq=False)

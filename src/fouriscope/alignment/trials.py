@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition import Acquisition, ArrayFrames
+from fouriscope.acquisition import Acquisition, ArrayFrames, center_of_region
 from fouriscope.acquisition.masks import mask_of
 from fouriscope.alignment.brightness import counted_pixels, frame_means, sides_of_edge
 from fouriscope.errors import DivergenceError, InvalidInputError
@@ -161,15 +161,19 @@ def liveliest_patch(acquisition: Acquisition, side: int) -> Acquisition:
     if movable and (height, width) != (rows, columns):
         top, left = liveliest_corner(acquisition, height, width)
     window = (slice(top, top + height), slice(left, left + width))
-    pixel = acquisition.optics.pixel
-    y = acquisition.patch_center[0] + (top + height / 2 - rows / 2) * pixel
-    x = acquisition.patch_center[1] + (left + width / 2 - columns / 2) * pixel
+    center = center_of_region(
+        acquisition.patch_center,
+        (top, left, height, width),
+        acquisition.frame_shape,
+        acquisition.optics.pixel,
+        acquisition.illumination,
+    )
     stack = np.stack([np.asarray(acquisition.frames.frame(led)[window]) for led in range(len(acquisition))])
     return replace(
         acquisition,
         frames=ArrayFrames(stack.astype(np.float32)),
         mask=None if acquisition.mask is None else _window_of_mask(acquisition, window),
-        patch_center=(y, x) if movable else acquisition.patch_center,
+        patch_center=center,
         periodic=acquisition.periodic and (height, width) == (rows, columns),
         truth=None,
     )

@@ -21,12 +21,12 @@ from fouriscope.acquisition.survey import Survey
 from fouriscope.cli.rewriting import STORAGE, rewrite_frames
 from fouriscope.cli.settings import Document, assignment, set_keys, toml_value
 from fouriscope.errors import InvalidInputError
-from fouriscope.run.assemble import build_illumination, build_optics
 from fouriscope.run.config import parse_config
+from fouriscope.run.described import Described
 from fouriscope.run.files import write_text
-from fouriscope.run.measured import corrections_of, load_image, open_stored
+from fouriscope.run.image_files import load_image
 from fouriscope.run.recipe import MEASURED
-from fouriscope.run.sections import RunConfig
+from fouriscope.settings import RunConfig
 
 # A whole reconstruction of larger frames takes its time: a part shows whether all is well.
 LARGE_FRAME = 512
@@ -119,13 +119,12 @@ def _suggestions(
 ) -> list[Suggestion]:
     if config is None:
         return suggest(survey)
-    optics, light = build_optics(config), build_illumination(config.illumination, folder)
-    Acquisition(optics, light, frames)  # raises unless there is one LED a frame
-    stored = open_stored(config.frames, folder)
-    CorrectedFrames(stored, corrections_of(config.frames, stored, folder, optics, light.directions()))
+    seen = Described(config, folder)
+    Acquisition(seen.optics, seen.illumination, frames)  # raises unless there is one LED a frame
+    CorrectedFrames(seen.stored, seen.corrections())
     exposures = None if config.frames.exposures is None else np.array(config.frames.exposures)
     offset = float(np.mean([load_image(path).mean() for path in dark])) if dark else None
-    return suggest(survey, light.directions(), optics.na, exposures, offset)
+    return suggest(survey, seen.directions, seen.optics.na, exposures, offset)
 
 
 def _is_set(document: Document, dotted: str) -> bool:

@@ -8,16 +8,16 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from fouriscope.acquisition import CorrectedFrames, bad_frames, survey_frames, unlike_others
+from fouriscope.acquisition import CorrectedFrames, bad_frames, unlike_others
 from fouriscope.acquisition.suggestions import order_is_wrong, suggest
 from fouriscope.acquisition.survey import Survey
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_geometry
-from fouriscope.run.measured import corrections_of, counted, open_stored, rejected_frames
+from fouriscope.run.described import Described
 from fouriscope.run.memory import memory_available, memory_needed
-from fouriscope.run.sections import FramesSection
+from fouriscope.settings import FramesSection
 
 SHOWN = 8  # frames of which the reason is printed without being asked for
 VEIL = 0.2  # of a dark frame's mean: stray light that is worth a warning
@@ -36,13 +36,12 @@ def show_info(config_path: Path, *, every_frame: bool = False, sheet: Path | Non
         if sheet is not None or every_frame:
             raise InvalidInputError("frames.path is missing: without frames there is nothing to show of them")
         return
-    stored = open_stored(config.frames, config_path.parent)
-    corrections = corrections_of(config.frames, stored, config_path.parent, geometry.optics, geometry.na)
-    CorrectedFrames(stored, corrections)  # raises where dark, flat, exposures or background do not fit the frames
-    counts = counted(config.frames, stored)
-    survey = survey_frames(counts, dtype=getattr(stored, "dtype", None))
+    seen = Described(config, config_path.parent)
+    # Raises where dark, flat, exposures or background do not fit the frames.
+    CorrectedFrames(seen.stored, seen.corrections())
+    survey = seen.survey()
     exposures = None if config.frames.exposures is None else np.array(config.frames.exposures)
-    rejected = _rejected(config.frames, survey)
+    rejected = _rejected(seen, survey)
     strange = unlike_others(survey, geometry.na, geometry.optics.na, exposures)
     _show_frames(survey, geometry, rejected, strange, console)
     if every_frame:
@@ -59,7 +58,7 @@ def show_info(config_path: Path, *, every_frame: bool = False, sheet: Path | Non
     if sheet is not None:
         from fouriscope.plots import contact_sheet, save_figure
 
-        save_figure(contact_sheet(counts, geometry.na, geometry.optics.na, survey.mean, rejected), sheet)
+        save_figure(contact_sheet(seen.counts(), geometry.na, geometry.optics.na, survey.mean, rejected), sheet)
         console.print(f"{escape(str(sheet))}: contact sheet")
 
 
@@ -105,10 +104,10 @@ def concerns(
     return found
 
 
-def _rejected(section: FramesSection, survey: Survey) -> dict[int, str]:
+def _rejected(seen: Described, survey: Survey) -> dict[int, str]:
     """What [frames] leaves out; frames that are named there get the reason that they themselves give, if any."""
     reasons = bad_frames(survey)
-    left_out = rejected_frames(section, survey, len(survey))
+    left_out = seen.rejected(survey)
     return {index: reasons.get(index, reason) for index, reason in left_out.items()}
 
 

@@ -15,7 +15,7 @@ from fouriscope.run import Result, RunFolder, load_config, resume_run, start_run
 from fouriscope.run.assemble import build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.memory import with_memory
-from fouriscope.run.sections import StopSection
+from fouriscope.settings import Stop
 from fouriscope.solvers import Callback
 
 INTERRUPTED = 130
@@ -83,7 +83,7 @@ def run_resumption(
 
 
 def _watched(
-    folder: Path, stop: StopSection, run: Callable[[list[Callback]], Result], *, console: Console, quiet: bool
+    folder: Path, stop: Stop, run: Callable[[list[Callback]], Result], *, console: Console, quiet: bool
 ) -> int:
     with (
         graceful_interrupt() as interrupt,

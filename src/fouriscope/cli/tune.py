@@ -19,7 +19,7 @@ from fouriscope.run import load_config
 from fouriscope.run.assemble import build_acquisition
 from fouriscope.run.config import parse_config
 from fouriscope.run.files import write_text
-from fouriscope.run.sections import RunConfig, StopSection
+from fouriscope.settings import RunConfig, Stop
 from fouriscope.tuning import Criterion, Trial, Tuning, tune_config
 
 
@@ -87,7 +87,7 @@ def _tune(
     console: Console,
 ) -> Tuning:
     if iterations is not None:
-        config = config.model_copy(update={"stop": StopSection(iterations=iterations)})
+        config = config.model_copy(update={"stop": Stop(iterations=iterations)})
     data = build_acquisition(config, path.parent)
     wanted = cast(Criterion, criterion or ("held-out" if data.truth is None else "truth"))
     with (

@@ -11,12 +11,11 @@ from fouriscope.acquisition import Frames
 from fouriscope.acquisition.byte_sizes import format_bytes
 from fouriscope.acquisition.images import FolderFrames, TiffFrames
 from fouriscope.errors import InvalidInputError
-from fouriscope.field.plan import FieldPlan, tile_center
+from fouriscope.field.plan import FieldPlan
 from fouriscope.optics import Geometry
-from fouriscope.run.assemble import build_illumination, build_optics
-from fouriscope.run.measured import open_stored
+from fouriscope.run.described import Described, open_stored
 from fouriscope.run.memory import memory_needed
-from fouriscope.run.sections import RunConfig
+from fouriscope.settings import RunConfig
 
 # A worker before its first tile: Python, NumPy, SciPy, Numba with compiled kernels, Zarr and Dask.
 WORKER_BYTES = 250 * 2**20
@@ -24,16 +23,14 @@ WORKER_BYTES = 250 * 2**20
 
 def tile_bytes(plan: FieldPlan, config: RunConfig, base: Path) -> int:
     """What the reconstruction of one tile takes, without its frames."""
-    tile = plan.tiling[len(plan.tiling) // 2]
-    stored = open_stored(config.frames, base) if config.frames.path is not None else None
-    lights = build_illumination(config.illumination, base)
+    seen = Described(plan.tile_config(config, plan.tiling[len(plan.tiling) // 2]), base)
     geometry = Geometry.compile(
-        build_optics(config),
-        lights,
+        seen.optics,
+        seen.illumination,
         plan.tiling.tile_shape,
         margin=plan.margin,
         object_shape=(plan.scale * plan.grid_shape[0], plan.scale * plan.grid_shape[1]),
-        patch_center=tile_center(config, lights, plan.tiling, tile, stored),
+        patch_center=seen.patch_center,
     )
     return memory_needed(geometry, config)
 
@@ -46,7 +43,7 @@ def window_bytes(plan: FieldPlan, frames: int, itemsize: int) -> int:
 def frames_budget(plan: FieldPlan, config: RunConfig, base: Path, memory: int) -> int:
     """Of a worker's ``memory``, what is left for frames; raises if that is not even two of them."""
     needed = WORKER_BYTES + tile_bytes(plan, config, base)
-    stored = open_stored(config.frames, base)
+    stored = open_stored(config, base)
     itemsize = np.dtype(getattr(stored, "dtype", np.float64)).itemsize
     two_frames = 2 * window_bytes(plan, 1, itemsize)
     if memory < needed + two_frames:

@@ -29,7 +29,7 @@ from fouriscope.field.tiling import Tile
 from fouriscope.run.config import parse_config
 from fouriscope.run.files import atomic_write, write_json
 from fouriscope.run.folder import RunFolder
-from fouriscope.run.sections import RunConfig
+from fouriscope.settings import RunConfig
 
 
 class FieldFolder:

@@ -10,10 +10,10 @@ from fouriscope.acquisition.tile_layout import CompleteArray
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.plan import FieldPlan
 from fouriscope.run.config import parse_config
+from fouriscope.run.described import open_stored
 from fouriscope.run.execute import input_files, resolved
-from fouriscope.run.measured import open_stored
 from fouriscope.run.provenance import file_checksums
-from fouriscope.run.sections import RunConfig
+from fouriscope.settings import RunConfig
 
 
 def identity(stored: Frames) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def check_same(before: dict[str, Any], config: RunConfig, base: Path, plan: Fiel
     asked = FieldPlan.of(config, base, tile=plan.tiling.tile, overlap=plan.tiling.overlap)
     if asked.tiling != plan.tiling:
         raise InvalidInputError(f"{folder} was begun with frames of another shape; choose another folder with --out")
-    now = identity(open_stored(config.frames, base))
+    now = identity(open_stored(config, base))
     if now != before["input"]["frames"] or file_checksums(input_files(config, base)) != before["input"]["files"]:
         raise InvalidInputError(
             f"the frames, or the files that belong to them, are not those that {folder} was begun with; "

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fouriscope.acquisition import Frames
+from fouriscope.acquisition.stored import Region
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.tiling import Tile, Tiling
 from fouriscope.forward.objects import object_model
-from fouriscope.optics import Illumination, automatic_object_shape
-from fouriscope.run.assemble import build_illumination, build_optics, chosen_margin
-from fouriscope.run.measured import open_stored
-from fouriscope.run.sections import RunConfig
+from fouriscope.optics import automatic_object_shape
+from fouriscope.run.assemble import chosen_margin
+from fouriscope.run.described import Described
+from fouriscope.settings import RunConfig
 
 # Tiles of one field must not draw the same minibatches, and a tile the same ones whoever reconstructs it.
 SEEDS_APART = 1_000_003
@@ -53,19 +53,17 @@ class FieldPlan:
     @classmethod
     def of(cls, config: RunConfig, base: Path, *, tile: int = 128, overlap: float = 0.2) -> FieldPlan:
         """The plan for the frames that ``config`` names; its relative paths start at ``base``."""
-        stored = open_stored(config.frames, base) if config.frames.path is not None else None
-        shape = config.frames.shape if stored is None else stored.shape[1:]
-        assert shape is not None  # the configuration has a path or a shape
-        tiling = Tiling(shape, tile, overlap)
+        seen = Described(config, base)
+        tiling = Tiling(seen.frame_shape, tile, overlap)
         margin = chosen_margin(config, tiling.tile_shape)
-        scale = _scale(config, base, tiling, margin, stored)
+        scale = _scale(seen, tiling, margin)
         return cls(
             tiling=tiling,
             origin=(0, 0) if config.frames.roi is None else config.frames.roi[:2],
             scale=scale,
             margin=margin,
             channels=("phase",) if config.object.model == "phase" else ("phase", "absorption"),
-            pixel=build_optics(config).pixel / scale,
+            pixel=seen.optics.pixel / scale,
         )
 
     @property
@@ -89,7 +87,7 @@ class FieldPlan:
     @staticmethod
     def keeps_pupils(config: RunConfig) -> bool:
         """Whether tiles find pupils bin by bin, which are arrays; Zernike coefficients are kept in records."""
-        return config.calibration.pixels or (config.solver.method == "epry" and config.solver.epry_pupil_step > 0)
+        return config.calibration.pixels or config.solver.recovers_pupil
 
     def tile_config(self, config: RunConfig, tile: Tile) -> RunConfig:
         """The configuration of one tile: its window of the frames, its object's shape, its seed.
@@ -97,7 +95,7 @@ class FieldPlan:
         The direction of every LED from the tile's centre follows from the window (:mod:`fouriscope.run.assemble`).
         """
         rows, columns = (self.scale * size for size in self.grid_shape)
-        window = (self.origin[0] + tile.top, self.origin[1] + tile.left, tile.height, tile.width)
+        window = window_of(tile, config)
         seed = (config.solver.seed * SEEDS_APART + tile.index) % LARGEST_SEED
         return config.model_copy(
             update={
@@ -135,7 +133,14 @@ class FieldPlan:
         )
 
 
-def _scale(config: RunConfig, base: Path, tiling: Tiling, margin: int, stored: Frames | None) -> int:
+def window_of(tile: Tile, config: RunConfig) -> Region:
+    """(row, column, height, width) of a tile in whole frames."""
+    row, column = (0, 0) if config.frames.roi is None else config.frames.roi[:2]
+    return row + tile.top, column + tile.left, tile.height, tile.width
+
+
+def _scale(seen: Described, tiling: Tiling, margin: int) -> int:
+    config = seen.config
     frame_rows, frame_columns = tiling.frame_shape
     if config.object.shape != "auto":
         rows, columns = config.object.shape
@@ -146,25 +151,7 @@ def _scale(config: RunConfig, base: Path, tiling: Tiling, margin: int, stored: F
                 f"pixels, so that tiles lie on one grid, got {rows} × {columns}; 'auto' chooses one"
             )
         return scale
-    optics, lights = build_optics(config), build_illumination(config.illumination, base)
     grid = (tiling.tile_shape[0] + 2 * margin, tiling.tile_shape[1] + 2 * margin)
-    largest = max(
-        float(np.hypot(*lights.directions(tile_center(config, lights, tiling, tile, stored)).T).max())
-        for tile in tiling
-    )
-    return automatic_object_shape(optics, largest, grid, object_model(config.object.model).band)[0] // grid[0]
-
-
-def tile_center(
-    config: RunConfig, lights: Illumination, tiling: Tiling, tile: Tile, stored: Frames | None
-) -> tuple[float, float]:
-    """(y, x) in metres of a tile's centre from the optical axis; directions without a height are known in one place."""
-    if getattr(lights, "height", None) is None:
-        return config.microscope.patch_center
-    pixel = build_optics(config).pixel
-    whole = getattr(stored, "stored_shape", tiling.frame_shape)
-    origin = (0, 0) if config.frames.roi is None else config.frames.roi[:2]
-    y, x = config.microscope.patch_center
-    down = (origin[0] + tile.top + tile.height / 2 - whole[0] / 2) * pixel
-    right = (origin[1] + tile.left + tile.width / 2 - whole[1] / 2) * pixel
-    return y + down, x + right
+    centers = (seen.center_of(window_of(tile, config)) for tile in tiling)
+    largest = max(float(np.hypot(*seen.illumination.directions(center).T).max()) for center in centers)
+    return automatic_object_shape(seen.optics, largest, grid, object_model(config.object.model).band)[0] // grid[0]

@@ -12,14 +12,14 @@ import numpy as np
 from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.costs import WORKER_BYTES, disk_bytes, read_bytes, tile_bytes, window_bytes
-from fouriscope.field.plan import FieldPlan, tile_center
+from fouriscope.field.plan import FieldPlan
 from fouriscope.field.tile_acquisition import tile_acquisition
 from fouriscope.paper import phase_image
 from fouriscope.parallel import available_threads, threads
-from fouriscope.run.assemble import build_illumination, build_model, build_optics, build_solver
-from fouriscope.run.execute import close_stream, from_nothing
-from fouriscope.run.measured import open_stored
-from fouriscope.run.sections import RunConfig
+from fouriscope.run.assemble import build_model, build_solver
+from fouriscope.run.described import Described
+from fouriscope.run.execute import close_stream, with_flat_start
+from fouriscope.settings import RunConfig
 from fouriscope.simulation import simulate
 from fouriscope.solvers import Iterations
 
@@ -83,10 +83,11 @@ def forecast(
         raise InvalidInputError("stop.iterations is unlimited: a forecast needs a number of iterations")
     workers = workers or available_threads()
     plan = FieldPlan.of(config, base, tile=tile, overlap=overlap)
-    stored = open_stored(config.frames, base) if config.frames.path is not None else None
+    seen = Described(config, base)
+    stored = None if seen.is_planned else seen.stored
     with threads(1):
         setup, iteration = _probe(plan, config, base)
-    frames = len(build_illumination(config.illumination, base))
+    frames = len(seen.illumination)
     itemsize = np.dtype(getattr(stored, "dtype", np.uint16)).itemsize
     tiles, result = disk_bytes(plan)
     pixels = math.prod(plan.field_shape) * len(plan.channels)
@@ -130,13 +131,10 @@ def _probe(plan: FieldPlan, config: RunConfig, base: Path) -> tuple[float, float
 def _acquisition(plan: FieldPlan, config: RunConfig, base: Path) -> Acquisition:
     if config.frames.path is not None:
         return tile_acquisition(config, base, plan.margin)
-    lights, optics = build_illumination(config.illumination, base), build_optics(config)
-    tile = plan.tiling[len(plan.tiling) // 2]
-    center = tile_center(config, lights, plan.tiling, tile, None)
-    blank = Acquisition(
-        optics, lights, ArrayFrames(np.ones((len(lights), *plan.tiling.tile_shape), np.float32)), patch_center=center
-    )
-    model = build_model(blank, from_nothing(config))
+    seen = Described(config, base)
+    ones = np.ones((len(seen.illumination), *plan.tiling.tile_shape), np.float32)
+    blank = Acquisition(seen.optics, seen.illumination, ArrayFrames(ones), patch_center=seen.patch_center)
+    model = build_model(blank, with_flat_start(config))
     truth = phase_image(model.object_shape, 1.0, None)
     x = truth if model.object.name == "phase" else np.stack([truth, 0.1 * truth])
     return replace(simulate(model, x.astype(model.dtype), seed=0), truth=None, periodic=False)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition import CorrectedFrames, Frames, find_bad_pixels, survey_frames
+from fouriscope.acquisition import CorrectedFrames, Frames, find_bad_pixels
 from fouriscope.acquisition.byte_sizes import format_bytes
 from fouriscope.acquisition.pedestals import automatic_background
 from fouriscope.acquisition.stored import StoredFrames
@@ -23,12 +24,13 @@ from fouriscope.field.tile_acquisition import tile_acquisition
 from fouriscope.field.tiling import Tile
 from fouriscope.priors import as_prior
 from fouriscope.run.aligned import aligned, with_alignment
-from fouriscope.run.assemble import build_acquisition, build_illumination, build_optics, build_solver, build_stop
+from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
-from fouriscope.run.execute import close_stream, from_nothing, input_files, resolved
-from fouriscope.run.measured import corrections_of, counted, load_image, open_stored, rejected_frames
+from fouriscope.run.described import Described, open_stored
+from fouriscope.run.execute import close_stream, input_files, resolved, with_flat_start
+from fouriscope.run.image_files import load_image
 from fouriscope.run.provenance import file_checksums, machine_and_versions
-from fouriscope.run.sections import RunConfig
+from fouriscope.settings import RunConfig
 from fouriscope.solvers import Descent, Iterations
 
 Tell = Callable[[str], object]
@@ -88,7 +90,7 @@ def prepare(
         "request": request,
         "found": notes,
         "input": {
-            "frames": identity(open_stored(config.frames, base)),
+            "frames": identity(open_stored(config, base)),
             "files": file_checksums(input_files(config, base)),
         },
     }
@@ -105,26 +107,23 @@ def settled_frames(config: RunConfig, base: Path, folder: Path) -> tuple[dict[st
     wanted = {key for key in ("saturation", "reject", "bad_pixels", "background") if getattr(section, key) == "auto"}
     if not wanted:
         return document, {}
-    stored, optics = open_stored(section, base), build_optics(config)
-    directions = build_illumination(config.illumination, base).directions()
-    counts = counted(section, stored)
+    seen = Described(config, base)
+    stored = seen.stored
     if wanted & {"saturation", "reject"}:
-        survey = survey_frames(counts, dtype=getattr(stored, "dtype", None))
+        survey = seen.survey()
         if section.saturation == "auto":
             document.pop("saturation")
             document |= {} if survey.saturation is None else {"saturation": float(survey.saturation)}
-        rejected = rejected_frames(section, survey, stored.shape[0])
-        document["reject"] = sorted(rejected)
+        document["reject"] = sorted(seen.rejected(survey))
     if section.background == "auto":
-        plain = section.model_copy(update={"background": None, "floor": 0.0})
-        corrected = CorrectedFrames(stored, corrections_of(plain, stored, base, optics, directions))
+        corrected = CorrectedFrames(stored, replace(seen.corrections(), background=None, floor=0.0))
         levels = (automatic_background(corrected.frame(led), 1.0) * section.gain for led in range(stored.shape[0]))
         document["background"] = [float(level) for level in levels]
     if section.bad_pixels != "auto":
         return document, {}
     document.pop("bad_pixels")
     document["mask"] = str((folder / "mask.npy").resolve())
-    return document, {"mask.npy": _whole_mask(find_bad_pixels(counts), stored, base, section.mask)}
+    return document, {"mask.npy": _whole_mask(find_bad_pixels(seen.counts()), stored, base, section.mask)}
 
 
 def settled_strengths(
@@ -137,7 +136,7 @@ def settled_strengths(
     """
     named = {"prior": config.prior, "prior_absorption": config.prior_absorption}
     wanted = [spec for spec in named.values() if spec is not None and as_prior(spec).strength == "auto"]
-    if config.solver.method == "epry" or not wanted or config.prior.get("name") == "none":
+    if not config.solver.takes_prior or not wanted or config.prior.get("name") == "none":
         return {}
     plain = _unmasked(config) if images else config
     tile = _liveliest_tile(plain, base, plan)
@@ -186,7 +185,7 @@ def _whole_mask(working: NDArray[np.bool_], stored: Frames, base: Path, given: s
 
 
 def _say_if_read_often(config: RunConfig, base: Path, plan: FieldPlan, say: Tell) -> None:
-    stored = open_stored(config.frames, base)
+    stored = open_stored(config, base)
     itemsize = np.dtype(getattr(stored, "dtype", np.float64)).itemsize
     read = read_bytes(plan, stored, stored.shape[0], itemsize)
     once = stored.shape[0] * math.prod(plan.tiling.frame_shape) * itemsize
@@ -201,7 +200,7 @@ def _dry_run(config: RunConfig, base: Path, margin: int) -> None:
     """Build the solver of one tile, so that what is wrong is told in seconds, not by every worker."""
     acquisition = tile_acquisition(config, base, margin)
     try:
-        build_solver(acquisition, from_nothing(config))
+        build_solver(acquisition, with_flat_start(config))
     finally:
         close_stream(acquisition)
 
@@ -216,6 +215,6 @@ def _lively_region(config: RunConfig, base: Path) -> RunConfig:
     height, width = min(rows, ALIGNED_REGION), min(columns, ALIGNED_REGION)
     top, left = liveliest_corner(whole, height, width)
     close_stream(whole)
-    origin = (0, 0) if config.frames.roi is None else config.frames.roi[:2]
-    region = (origin[0] + top, origin[1] + left, height, width)
+    row, column = (0, 0) if config.frames.roi is None else config.frames.roi[:2]
+    region = (row + top, column + left, height, width)
     return config.model_copy(update={"frames": config.frames.model_copy(update={"roi": region, "truth": None})})

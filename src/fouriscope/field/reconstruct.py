@@ -23,7 +23,7 @@ from fouriscope.field.stitch import Stitching
 from fouriscope.field.tile_store import BrokenTileError
 from fouriscope.field.tile_task import ATTEMPTS
 from fouriscope.run.folder import RunFolder
-from fouriscope.run.sections import RunConfig
+from fouriscope.settings import RunConfig
 
 TILE = 128
 OVERLAP = 0.2

@@ -24,7 +24,7 @@ from fouriscope.field.pyramid import Block, Pyramid, create_object, write_object
 from fouriscope.field.seams import solve_seams
 from fouriscope.field.tile_store import TileStore
 from fouriscope.parallel import threads
-from fouriscope.run.sections import RunConfig
+from fouriscope.settings import RunConfig
 
 # Of the overlap, the part at a tile's edge that its borders spoil: it is neither compared nor shown.
 BORDER_SHARE = 0.25

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.sides import sides
 from fouriscope.run.assemble import build_acquisition
-from fouriscope.run.sections import RunConfig
+from fouriscope.settings import RunConfig
 
 
 def tile_acquisition(config: RunConfig, base: Path, margin: int) -> Acquisition:

@@ -25,10 +25,10 @@ from fouriscope.field.tile_store import BrokenTileError, TileRecord, TileStore, 
 from fouriscope.optics import Pupil
 from fouriscope.parallel import threads
 from fouriscope.run.assemble import BuiltSolver, build_solver, build_stop
-from fouriscope.run.measured import open_stored
+from fouriscope.run.described import open_stored
 from fouriscope.run.memory import keep_freed_memory, return_free_memory
 from fouriscope.run.phases import unwrap
-from fouriscope.run.sections import RunConfig
+from fouriscope.settings import RunConfig
 from fouriscope.solvers import EPRY, History
 
 ATTEMPTS = 5
@@ -93,6 +93,7 @@ def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | Non
     acquisition = tile_acquisition(config, field.path, plan.margin)
     teachers = [record for t in plan.tiling.teachers(tile) if (record := field.store.record(t.index)) is not None]
     acquisition = replace(acquisition, pupil=pupil_of_teachers(acquisition.pupil, teachers, field.store))
+    acquisition.check_frames()
     solver = build_solver(acquisition, config)
     solver.solve(build_stop(config.stop))
     model = solver.fidelity.model
@@ -128,7 +129,7 @@ def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | Non
 def with_frames_memory(config: RunConfig, base: Path, attempt: int, memory: int | None) -> RunConfig:
     """The configuration with room for the tile's window of all frames, so that each is read once; with less of it,
     if that is too much for ``memory`` or was too much before."""
-    stored = open_stored(config.frames, base)
+    stored = open_stored(config, base)
     dtype = np.dtype(getattr(stored, "dtype", np.float64))
     frame = math.prod(stored.shape[1:]) * dtype.itemsize
     # All of them, and more on their way: a budget that is just filled would push out what is needed again.

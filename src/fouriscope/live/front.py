@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Unpack
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, ArrivingFrames
+from fouriscope.choices import Choices, choose
+from fouriscope.errors import InvalidInputError
 from fouriscope.live.reconstruction import LiveReconstruction
 from fouriscope.optics import Illumination, Optics, Pupil
-from fouriscope.priors import PriorLike
-from fouriscope.reconstruction import configure
+
+# What needs all frames, or an end: what to do instead.
+NOT_LIVE = {
+    "iterations": "it goes on as long as you call step or advance(iterations=…)",
+    "stop": "it goes on as long as you call step or advance(iterations=…)",
+    "align": "an alignment needs all frames; align an earlier acquisition with fs.align and use its geometry",
+}
 
 
 def stream(
@@ -25,10 +31,7 @@ def stream(
     mask: NDArray[Any] | None = None,
     periodic: bool = False,
     truth: NDArray[Any] | None = None,
-    prior: PriorLike = "auto",
-    prior_absorption: PriorLike = None,
-    start: Literal["flat", "linear", "epry"] | NDArray[Any] = "flat",
-    **options: Any,
+    **choices: Unpack[Choices],
 ) -> LiveReconstruction:
     """A reconstruction that begins before its frames are there: ``live.add(frame, led)`` when one is.
 
@@ -38,10 +41,10 @@ def stream(
         See :class:`fouriscope.Acquisition`: what is known before the first frame.
     frame_shape
         (rows, columns) of a frame. Intensities are in units of the empty bright field.
-    prior, prior_absorption, start, options
-        As in :func:`fouriscope.reconstruct`: method, batch, loss, object, object_shape, margin, calibrate, step,
-        precision, seed… What is not given is as there for a simulation, since the recipe for measured frames begins
-        with an alignment, which needs all of them. When to stop is up to you.
+    **choices
+        As in :func:`fouriscope.reconstruct`: method, prior, object, loss, batch, calibrate, start, seed… What is not
+        given is as there for a simulation, since the recipe for measured frames begins with an alignment, which needs
+        all of them. When to stop is up to you, so there is neither ``iterations`` nor ``stop``.
 
     Examples
     --------
@@ -73,8 +76,8 @@ def stream(
         periodic=periodic,
         truth=truth,
     )
-    own = start if isinstance(start, np.ndarray) else None
-    named = start if isinstance(start, str) else "array"
-    chosen = {"prior": prior, "prior_absorption": prior_absorption, "start": named, **options}
-    config, priors = configure(acquisition, measured=False, **chosen)
-    return LiveReconstruction(acquisition, config, **priors, start=own)
+    for name, instead in NOT_LIVE.items():
+        if name in choices:
+            raise InvalidInputError(f"fs.stream does not take {name}: {instead}")
+    chosen = choose(acquisition, measured=False, **choices)
+    return LiveReconstruction(acquisition, chosen.config, **chosen.objects)

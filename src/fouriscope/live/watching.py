@@ -10,18 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from fouriscope.acquisition import ArrivingFrames
 from fouriscope.acquisition.stored import StoredFrames
 from fouriscope.errors import InvalidInputError, RunFolderError
-from fouriscope.live.beginning import acquisition_to_come, refuse_what_needs_all_frames, warm_up
+from fouriscope.live.beginning import refuse_what_needs_all_frames, warm_up
 from fouriscope.live.incoming import Arrival, IncomingFiles
 from fouriscope.live.reconstruction import LiveReconstruction
 from fouriscope.parallel import thread_count
 from fouriscope.run import Result, RunConfig, RunFolder
-from fouriscope.run.assemble import BuiltSolver, build_illumination, build_stop
+from fouriscope.run.assemble import BuiltSolver, build_stop
 from fouriscope.run.config import parse_config
+from fouriscope.run.described import Described
 from fouriscope.run.execute import input_files, resolved, solve_into
 from fouriscope.run.files import write_json
 from fouriscope.run.folder import FORMAT
+from fouriscope.run.microscope import build_illumination
 from fouriscope.solvers import Callback, History
 
 LOOK_SECONDS = 0.05
@@ -133,7 +136,8 @@ class WatchedFolder:
         """Everything that waited for the shape of a frame."""
         whole = (shape[0], shape[1])
         self._layout = StoredFrames(self.incoming.folder, len(self.illumination), whole, dtype, self.config.frames.roi)
-        return LiveReconstruction(acquisition_to_come(self.config, self.base, self._layout), self.config)
+        described = Described(self.config, self.base, self._layout)
+        return LiveReconstruction(described.acquisition(ArrivingFrames(self._layout.shape)), self.config)
 
     def _open_run(self) -> RunFolder:
         assert self.live is not None

@@ -88,12 +88,13 @@ class Experiment:
         kept = _read(path, key)
         if kept is not None:
             return kept
+        frames = data()
         result = reconstruct(
-            data(),
+            frames,
             prior=method.make_prior(strength),
-            seed=self.protocol.seed,
+            method=method.settings(len(frames), seed=self.protocol.seed),
+            iterations=method.iterations(self.protocol.gradients),
             callbacks=callbacks,
-            **method.reconstruct_options(self.protocol.gradients),
         )
         if result.stop_reason == "interrupted":
             raise KeyboardInterrupt

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fouriscope import settings
 from fouriscope.priors import BM3D, TV, NoPrior, Prior
 
 Data = Literal["Batch", "Online", "Full"]
@@ -72,17 +73,19 @@ class Method:
             return BM3D(strength=value, profile="fast")
         return NoPrior()
 
-    def reconstruct_options(self, gradients: int) -> dict[str, Any]:
-        """The arguments of ``fs.reconstruct`` for a run of so many gradients."""
+    def settings(self, frames: int, **kept: Any) -> settings.Method:
+        """The settings of this method for so many frames, beside those that are ``kept`` of others."""
         sampling: dict[Data, dict[str, Any]] = {
             "Batch": {"batch": BATCH, "sampler": "fixed"},
             "Online": {"batch": BATCH, "sampler": "stratified"},
-            "Full": {"batch": None},
+            "Full": {"batch": frames, "sampler": "all"},
         }
+        return settings.method_of(kept | sampling[self.data] | self.options)
+
+    def iterations(self, gradients: int) -> int:
+        """Of a run of so many gradients."""
         iterations = max(1, round(gradients / self.gradients_per_iteration))
-        if self.options.get("method") == "epry":
-            iterations = min(iterations, EPRY_SWEEPS)
-        return sampling[self.data] | self.options | {"iterations": iterations}
+        return min(iterations, EPRY_SWEEPS) if self.options.get("method") == "epry" else iterations
 
     def milliseconds(self, gradients: int) -> float:
         """About what a run costs, to tell how much of a job is done; measured on two cores."""
@@ -109,7 +112,7 @@ METHODS: tuple[Method, ...] = (
     Method("BM3D-ADMM", "BM3D", "Online", {"method": "admm", "data_steps": 5, "restart": False}),
     Method("BM3D-RED", "BM3D", "Online", {"method": "red"}),
     # The best that this baseline reached here: a new order in every sweep, and steps that shrink.
-    Method("EPRY", "NoReg", "Full", {"method": "epry", "epry_order": "random", "epry_decay": 0.3}),
+    Method("EPRY", "NoReg", "Full", {"method": "epry", "order": "random", "decay": 0.3}),
     Method("TV-Online, held-out λ", "TV", "Online", strength_from="held-out", tuned_as="TV-Online"),
     Method(f"{FAST}, held-out λ", "BM3D", "Online", {"steps_per_denoising": STEPS}, False, "held-out", FAST),
     Method("TV-Online, automatic λ", "TV", "Online", strength_from="automatic"),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope import settings
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
@@ -23,15 +24,15 @@ from fouriscope.run.config import load_config, parse_config
 from fouriscope.run.execute import resolved
 from fouriscope.run.files import write_json
 from fouriscope.run.provenance import FrameDigest, describe_acquisition
-from fouriscope.run.sections import AlignmentSection, CalibrationSection, RunConfig, SolverSection
+from fouriscope.settings import RunConfig
 from fouriscope.tuning import hold_out
 
 # What suits a measured sample where nothing is said: stains absorb, lenses have aberrations, LEDs differ.
 MODEL = "complex"
 SOLVER = {"loss": "amplitude", "start": "epry"}
 SOLVER_WORDS = {"loss": "the amplitude loss", "start": "a start by a few sweeps of EPRY"}
-CALIBRATION = CalibrationSection(zernike=True, gains=True)
-ALIGNMENT = AlignmentSection(focus=True, array=True)
+CALIBRATION = settings.Calibration(zernike=True, gains=True)
+ALIGNMENT = settings.Alignment(focus=True, array=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,19 +111,20 @@ class Specimen:
 
     def solver(self, method: Method, gradients: int) -> tuple[BuiltSolver, int]:
         """The solver of a method, and how many iterations it takes."""
-        options = method.reconstruct_options(gradients)
-        iterations = options.pop("iterations")
-        if options["batch"] is None:
-            options |= {"batch": len(self.acquisition), "sampler": "all"}
         calibration = self.config.calibration
-        if options.get("method") == "epry":
+        kept = {"loss", "poisson_background", "start", "seed"}
+        own: dict[str, Any] = {}
+        if method.options.get("method") == "epry":
             # It recovers the pupil in its own way.
-            options["epry_pupil_step"] = 1.0
+            own["pupil_step"] = 1.0
             calibration = calibration.model_copy(update={"zernike": False, "pixels": False})
-        kept = {"loss", "poisson_background", "step", "acceleration", "start", "seed"}
-        solver = SolverSection.model_validate(self.config.solver.model_dump(include=kept) | options)
+        else:
+            kept |= {"step", "acceleration"}
+        solver = method.settings(len(self.acquisition), **self.config.solver.model_dump(include=kept), **own)
         config = self.config.model_copy(update={"solver": solver, "calibration": calibration, "prior_absorption": None})
-        return build_solver(self.acquisition, config, prior=method.make_prior(self.strength(method))), iterations
+        return build_solver(self.acquisition, config, prior=method.make_prior(self.strength(method))), (
+            method.iterations(gradients)
+        )
 
     def strength(self, method: Method) -> float | None:
         """The number in [prior] for the prior that it names; None is automatic."""

@@ -136,9 +136,9 @@ def find_strengths(
                     criterion="truth" if one.strength_from == "oracle" else "held-out",
                     evaluations=5,
                     factor=4.0,
-                    seed=experiment.protocol.seed,
                     callbacks=[interrupt],
-                    **one.reconstruct_options(experiment.protocol.gradients),
+                    method=one.settings(len(data()), seed=experiment.protocol.seed),
+                    iterations=one.iterations(experiment.protocol.gradients),
                 ).value
                 value = book.note_strength(image, one.strength_key, problem, found_value)
             found[image.name][one.strength_key] = value

@@ -5,7 +5,7 @@ from fouriscope.run.execute import resume_run, start_run
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.result import Result
 from fouriscope.run.result_geometry import ResultGeometry
-from fouriscope.run.sections import ReconstructionConfig, RunConfig
+from fouriscope.settings import ReconstructionConfig, RunConfig
 
 __all__ = [
     "ReconstructionConfig",

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from fouriscope import settings
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment import Alignment, align
 from fouriscope.optics import LEDArray
-from fouriscope.run.sections import AlignmentSection
 
 
 def aligned(
-    acquisition: Acquisition, section: AlignmentSection, tell: Callable[[str], object] | None = None
+    acquisition: Acquisition, section: settings.Alignment, tell: Callable[[str], object] | None = None
 ) -> Alignment:
     """``acquisition`` aligned as the section [alignment] says; as it is, if that asks for nothing."""
     if not section.is_wanted:
@@ -37,8 +37,7 @@ def with_alignment(document: dict[str, Any], alignment: Alignment) -> dict[str, 
         "microscope": document["microscope"] | {"na": acquisition.optics.na},
         "illumination": _lights(acquisition, document["illumination"]),
         "pupil": document["pupil"] | {"defocus": acquisition.pupil.defocus},
-        "alignment": document["alignment"]
-        | dict.fromkeys(("circles", "exposure", "focus", "na", "array", "edge"), False),
+        "alignment": document["alignment"] | settings.switched(settings.Alignment, ()),
     }
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition import Acquisition, Frames
-from fouriscope.acquisition.led_table import LEDTable, read_led_table
+from fouriscope import settings
+from fouriscope.acquisition import Acquisition
 from fouriscope.calibration import Calibration, Calibrator, LEDGains, LEDPositions, PixelPupil, ZernikePupil
 from fouriscope.calibration.positions import REACH
 from fouriscope.errors import InvalidInputError
@@ -21,125 +20,38 @@ from fouriscope.forward.objects import object_model
 from fouriscope.optics import (
     Adjusted,
     Geometry,
-    GlassSlide,
-    Illumination,
-    LEDArray,
-    Optics,
-    Pupil,
     automatic_margin,
 )
 from fouriscope.priors import Prior, PriorLike, as_prior
-from fouriscope.run.measured import load_image, measured, open_stored, roi_displacement
+from fouriscope.run.described import Described
 from fouriscope.run.memory import check_memory
-from fouriscope.run.sections import (
-    CalibrationSection,
-    DirectionsSection,
-    DiscSection,
-    FileSection,
-    PupilSection,
-    ReconstructionConfig,
-    RingsSection,
-    RunConfig,
-    SpiralSection,
-    SquareSection,
-    StopSection,
-)
+from fouriscope.settings import ReconstructionConfig, RunConfig
 from fouriscope.solvers import ADMM, EPRY, RED, Descent, Iterations, PnP, Residual, Seconds, Spectral, StopRule
 from fouriscope.solvers.start import StartName, starting_point
 
 BuiltSolver = Descent | EPRY
-
-
-def build_illumination(section: Any, folder: Path = Path()) -> Illumination:
-    """The LEDs that the section [illumination] describes; a file in it is looked for in ``folder``."""
-    if isinstance(section, DirectionsSection):
-        table = LEDTable("na", np.array(section.na))
-        return table.illumination(height=section.height, rotation=section.rotation, offset=section.offset)
-    slide = GlassSlide(section.slide_thickness, section.slide_index) if section.slide_thickness else None
-    common: dict[str, Any] = {"rotation": section.rotation, "offset": section.offset, "slide": slide}
-    if isinstance(section, FileSection):
-        table = read_led_table(folder / section.path)
-        try:
-            return table.illumination(height=section.height, pitch=section.pitch, **common)
-        except InvalidInputError as error:
-            raise InvalidInputError(f"{folder / section.path}: {error}") from error
-    if isinstance(section, SquareSection):
-        return LEDArray.square(section.shape, section.pitch, section.height, **common)
-    if isinstance(section, DiscSection):
-        return LEDArray.disc(section.pitch, section.height, section.radius, **common)
-    if isinstance(section, SpiralSection):
-        order: dict[str, Any] = {"count": section.count, "start": section.start, "clockwise": section.clockwise}
-        return LEDArray.spiral(section.size, section.pitch, section.height, **order, **common)
-    if isinstance(section, RingsSection):
-        return LEDArray.rings(section.radii, section.counts, section.height, start_angle=section.start_angle, **common)
-    return LEDArray.at(np.array(section.positions), section.height, **common)
+SOLVERS: dict[str, type[Descent]] = {"pnp": PnP, "admm": ADMM, "red": RED, "spectral": Spectral}
 
 
 def build_acquisition(config: RunConfig, folder: Path) -> Acquisition:
-    """The acquisition of a configuration whose relative paths start at ``folder``.
-
-    Frames are read only where a correction is to be found "auto".
-    """
-    source, optics = config.frames, build_optics(config)
-    stored = open_stored(source, folder)
-    illumination = build_illumination(config.illumination, folder)
-    data = measured(source, stored, folder, optics, illumination)
-    return Acquisition(
-        optics,
-        illumination,
-        data.frames,
-        pupil=build_pupil(config.pupil, folder),
-        patch_center=patch_center_of(config, stored, illumination),
-        weights=data.weights,
-        mask=data.mask,
-        gains=None if source.brightness is None else np.array(source.brightness),
-        truth=None if source.truth is None else load_image(folder / source.truth),
-    )
+    """The acquisition of a configuration whose relative paths start at ``folder``."""
+    return Described(config, folder).acquisition()
 
 
 def build_geometry(config: RunConfig, folder: Path) -> Geometry:
     """What the microscope of a configuration sees; of the frames only the shape is asked, from the file or [frames]."""
-    illumination = build_illumination(config.illumination, folder)
-    shape, center = config.frames.shape, config.microscope.patch_center
-    if config.frames.path is not None:
-        stored = open_stored(config.frames, folder)
-        # With what belongs to it, because counts that do not fit must be told here too.
-        Acquisition(build_optics(config), illumination, stored)
-        shape, center = stored.shape[1:], patch_center_of(config, stored, illumination)
-    assert shape is not None  # checked with the configuration
+    seen = Described(config, folder)
+    if not seen.is_planned:
+        Acquisition(seen.optics, seen.illumination, seen.stored)  # counts that do not fit must be told here too
     return Geometry.compile(
-        build_optics(config),
-        illumination,
-        shape,
-        margin=chosen_margin(config, shape),
+        seen.optics,
+        seen.illumination,
+        seen.frame_shape,
+        margin=chosen_margin(config, seen.frame_shape),
         object_shape=config.object.shape,
         band=object_model(config.object.model).band,
-        patch_center=center,
+        patch_center=seen.patch_center,
     )
-
-
-def patch_center_of(config: RunConfig, stored: Frames, illumination: Illumination) -> tuple[float, float]:
-    """[microscope] places the centre of whole frames; a region of interest lies beside it.
-
-    Directions without a height are the same everywhere, so there nothing moves.
-    """
-    y, x = config.microscope.patch_center
-    if getattr(illumination, "height", None) is None:
-        return y, x
-    down, right = roi_displacement(config.frames, stored, build_optics(config).pixel)
-    return y + down, x + right
-
-
-def build_optics(config: RunConfig) -> Optics:
-    """The microscope of the section [microscope]."""
-    scope = config.microscope
-    return Optics(scope.wavelength, scope.na, scope.magnification, scope.camera_pixel, scope.medium_index)
-
-
-def build_pupil(section: PupilSection, folder: Path) -> Pupil:
-    """The aberrations of the section [pupil]; an array in it is looked for in ``folder``."""
-    array = None if section.array is None else load_image(folder / section.array)
-    return Pupil(zernike=section.zernike, defocus=section.defocus, array=array)
 
 
 def build_model(acquisition: Acquisition, config: ReconstructionConfig) -> ForwardModel:
@@ -169,7 +81,7 @@ def chosen_margin(config: ReconstructionConfig, frame_shape: tuple[int, int], *,
     return 0 if periodic else automatic_margin(frame_shape)
 
 
-def build_calibration(section: CalibrationSection, *, early: bool = False) -> Calibration | None:
+def build_calibration(section: settings.Calibration, *, early: bool = False) -> Calibration | None:
     """What the section [calibration] refines, the coarsest first; None if that is nothing.
 
     ``early``: the object explains the dark field from the beginning, so that gains need not wait for it.
@@ -210,7 +122,7 @@ def build_prior(prior: PriorLike, *, where: str) -> Prior:
         raise InvalidInputError(f"{where}: {error}") from error
 
 
-def build_stop(section: StopSection) -> StopRule:
+def build_stop(section: settings.Stop) -> StopRule:
     """Whichever comes first of what the section [stop] names."""
     rules: list[StopRule] = []
     if section.iterations is not None and section.iterations != "unlimited":
@@ -234,26 +146,24 @@ def build_solver(
     prior: Prior | None = None,
     prior_absorption: Prior | None = None,
     start: NDArray[Any] | None = None,
-    watch: Callable[[NDArray[Any], NDArray[Any] | None], object] | None = None,
 ) -> BuiltSolver:
     """The solver, ready to run; priors and ``start`` stand in for what a file cannot hold.
 
-    ``watch`` is shown each frame and its own mask while they are checked.
+    Frames that may hold anything are checked beforehand: :meth:`~fouriscope.Acquisition.check_frames`.
     """
-    settings = config.solver
+    method = config.solver
     beginning = beginning_of(config, start)
     fidelity = DataFidelity.of(acquisition, build_model(acquisition, config), loss=build_loss(config))
-    acquisition.check_frames(watch)  # now that weights and mask are known to have the right shapes
     population = np.flatnonzero(fidelity.weights > 0)
-    batch = min(settings.batch, len(population))
+    batch = min(method.batch, len(population))
     sampler = make_sampler(
         # Without replacement, a minibatch of everything is everything.
-        "all" if batch == len(population) and settings.sampler != "uniform" else settings.sampler,
+        "all" if batch == len(population) and method.sampler != "uniform" else method.sampler,
         population=population,
         batch=batch,
         bright_field=fidelity.model.geometry.bright_field,
         # The subset of a fixed sampler must not move the random numbers of the iterations.
-        rng=np.random.default_rng((settings.seed, 1)),
+        rng=np.random.default_rng((method.seed, 1)),
     )
     return solver_with(fidelity, sampler, acquisition, config, beginning, prior, prior_absorption)
 
@@ -282,8 +192,8 @@ def solver_with(
 
 def build_loss(config: ReconstructionConfig) -> Loss:
     """The configured loss."""
-    settings = config.solver
-    return PoissonLoss(settings.poisson_background) if settings.loss == "poisson" else as_loss(settings.loss)
+    method = config.solver
+    return PoissonLoss(method.poisson_background) if method.loss == "poisson" else as_loss(method.loss)
 
 
 def beginning_of(config: ReconstructionConfig, start: NDArray[Any] | None) -> StartName | NDArray[Any]:
@@ -316,34 +226,17 @@ def _build_method(
     prior: Prior | None,
     prior_absorption: Prior | None,
 ) -> BuiltSolver:
-    settings = config.solver
-    if settings.method == "epry":
+    method = config.solver
+    if isinstance(method, settings.EPRY):
         _refuse_prior(config, prior, prior_absorption)
         if config.calibration.zernike or config.calibration.pixels:
             raise InvalidInputError(
-                "EPRY recovers the pupil in its own way: set epry_pupil_step (1 is usual) instead of a calibration "
-                "of the pupil, or use another method"
+                "EPRY recovers the pupil in its own way: set pupil_step (1 is usual) instead of a calibration of the "
+                "pupil, or use another method"
             )
-        return EPRY(
-            fidelity,
-            sampler,
-            order=settings.epry_order,
-            object_step=settings.epry_step,
-            pupil_step=settings.epry_pupil_step,
-            decay=settings.epry_decay,
-            **common,
-        )
+        return EPRY(fidelity, sampler, **method.options, **common)
     priors = build_priors(config, len(fidelity.model.object.channels), prior, prior_absorption)
-    common |= {"step": settings.step, "acceleration": settings.acceleration}
-    if settings.method in ("red", "spectral") and settings.denoiser_weight != "auto":
-        common |= {"denoiser_weight": settings.denoiser_weight}
-    if settings.method == "spectral":
-        return Spectral(fidelity, sampler, priors, balance=settings.balance, **common)
-    if settings.method == "admm":
-        return ADMM(fidelity, sampler, priors, data_steps=settings.data_steps, restart=settings.restart, **common)
-    if settings.method == "red":
-        return RED(fidelity, sampler, priors, **common)
-    return PnP(fidelity, sampler, priors, steps_per_denoising=settings.steps_per_denoising, **common)
+    return SOLVERS[method.method](fidelity, sampler, priors, **method.options, **common)
 
 
 def _refuse_prior(config: ReconstructionConfig, prior: Prior | None, prior_absorption: Prior | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,14 @@ from pydantic import BaseModel, ValidationError
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors.registry import _class_named, available_priors
-from fouriscope.run.sections import ILLUMINATIONS, RunConfig
+from fouriscope.settings import ILLUMINATIONS, METHODS, RunConfig
+from fouriscope.settings.methods import DEFAULT_METHOD
+
+# Sections of several kinds: the key that tells them apart, and the kinds.
+TAGS: dict[str, tuple[str, Mapping[str, type[BaseModel]]]] = {
+    "illumination": ("kind", ILLUMINATIONS),
+    "solver": ("method", METHODS),
+}
 
 
 def load_config(path: str | Path) -> RunConfig:
@@ -89,9 +97,10 @@ def explain(error: ValidationError, model: type[BaseModel], document: dict[str, 
     elif kind == "missing":
         message = f"{key} is missing"
     elif kind == "union_tag_not_found":
-        message = f"{key}.kind is missing: one of {', '.join(ILLUMINATIONS)}"
+        message = f"{key}.{TAGS[key][0]} is missing: one of {', '.join(TAGS[key][1])}"
     elif kind == "union_tag_invalid":
-        message = f"{key}.kind must be one of {', '.join(ILLUMINATIONS)}, got {first['input'].get('kind')!r}"
+        tag, known_tags = TAGS[key]
+        message = f"{key}.{tag} must be one of {', '.join(known_tags)}, got {first['input'].get(tag)!r}"
     else:
         message = f"{key}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r}"
     return message + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else "")
@@ -100,7 +109,7 @@ def explain(error: ValidationError, model: type[BaseModel], document: dict[str, 
 def _keys(location: tuple[int | str, ...]) -> list[str]:
     """The keys of the file on the way to a problem, without the names of alternatives that pydantic puts in between."""
     parts = [str(part) for part in location]
-    if parts[0] == "illumination":
+    if parts[0] in TAGS:
         del parts[1:2]  # the kind that was chosen
     inserted = ("literal[", "tuple[", "constrained-", "function-", "[key]")
     return [part for part in parts if not part.startswith(inserted) and part not in ("float", "int")]
@@ -109,9 +118,10 @@ def _keys(location: tuple[int | str, ...]) -> list[str]:
 def _known_keys(model: type[BaseModel], path: list[str], document: dict[str, Any]) -> set[str]:
     if not path:
         return set(model.model_fields)
-    if path[0] == "illumination":
-        chosen = ILLUMINATIONS.get(str(document["illumination"].get("kind")))
-        return set(chosen.model_fields) if chosen else {"kind"}
+    if path[0] in TAGS:
+        tag, kinds = TAGS[path[0]]
+        chosen = kinds.get(str(document[path[0]].get(tag, DEFAULT_METHOD)))
+        return set(chosen.model_fields) if chosen else {tag}
     field = model.model_fields.get(path[0])
     section = field.annotation if field else None
     if isinstance(section, type) and issubclass(section, BaseModel):

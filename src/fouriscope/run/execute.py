@@ -21,8 +21,8 @@ from fouriscope.run.judged import judge
 from fouriscope.run.memory import return_free_memory, with_memory
 from fouriscope.run.provenance import FrameDigest, file_checksums, provenance
 from fouriscope.run.result import Result, recovered_pupil
-from fouriscope.run.sections import RunConfig
 from fouriscope.run.snapshot import Snapshot, SnapshotWriter, write_snapshot
+from fouriscope.settings import RunConfig
 from fouriscope.solvers import Callback, History, Record, Solver
 from fouriscope.verdict import Verdict
 
@@ -74,8 +74,8 @@ def start_run(
     build_stop(config.stop)
     notes: tuple[str, ...] = ()
     nominal = acquisition.illumination.directions(acquisition.patch_center)
+    build_solver(acquisition, with_flat_start(config))  # bad input is told before frames are read, and nothing is left
     if config.alignment.is_wanted:
-        build_solver(acquisition, from_nothing(config))  # bad input is told before an alignment takes its time
         alignment = aligned(acquisition, config.alignment, tell)
         notes = alignment.notes
         config = parse_config(with_alignment(resolved(config, base), alignment), where="after the alignment")
@@ -83,8 +83,8 @@ def start_run(
         acquisition = build_acquisition(config, base)
         del alignment
     digest = FrameDigest(acquisition.frames.shape)
-    # Before the folder exists: bad input must leave nothing behind.
-    solver = build_solver(acquisition, config, watch=digest.add)
+    acquisition.check_frames(digest.add)
+    solver = build_solver(acquisition, config)
     origin = provenance(acquisition, input_files(config, base), digest=digest) | {
         "alignment": {"notes": list(notes), "nominal_na": nominal.tolist()}
     }
@@ -92,7 +92,7 @@ def start_run(
     return _solve(run, solver, acquisition, config, callbacks, checkpoint_seconds, on_start)
 
 
-def from_nothing(config: RunConfig) -> RunConfig:
+def with_flat_start(config: RunConfig) -> RunConfig:
     """The configuration with a flat start, for a solver whose start is not used."""
     return config.model_copy(update={"solver": config.solver.model_copy(update={"start": "flat"})})
 
@@ -170,8 +170,9 @@ def _resume(
     _check_same_files(run, config)
     acquisition = build_acquisition(config, run.path)
     digest = FrameDigest(acquisition.frames.shape)
-    solver = build_solver(acquisition, config, watch=digest.add)
+    acquisition.check_frames(digest.add)
     _check_same_frames(run, digest)
+    solver = build_solver(acquisition, config)
     checkpoint = run.read_checkpoint()
     if checkpoint is None:
         run.rewind(0)

@@ -16,7 +16,7 @@ from fouriscope.errors import FouriscopeError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Geometry, Pupil
 from fouriscope.run.assemble import BuiltSolver, build_solver, chosen_margin
-from fouriscope.run.sections import ReconstructionConfig
+from fouriscope.settings import ReconstructionConfig
 from fouriscope.solvers import EPRY, Iterations, Seconds
 from fouriscope.verdict import (
     Verdict,

@@ -16,7 +16,7 @@ from fouriscope.fidelity.pipeline import group_size
 from fouriscope.forward.objects import object_model
 from fouriscope.forward.pupils import kept_bytes
 from fouriscope.optics import Geometry
-from fouriscope.run.sections import ReconstructionConfig, RunConfig
+from fouriscope.settings import ReconstructionConfig, RunConfig
 
 # Images of the object that are alive at once: the iterates of the solver and its safeguard (6), the gradient's
 # transmittance, spectrum, derivative and transform (4 complex = 8), the prior's warm dual (8).

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fouriscope.run.sections import ReconstructionConfig
+from fouriscope.settings import ReconstructionConfig
 
 Document = dict[str, dict[str, Any]]
 
@@ -35,7 +35,7 @@ MEASURED: dict[str, tuple[str, dict[str, Any]]] = {
 # prior; fading steps calm it, and after 20 sweeps it is done.
 MEASURED_EPRY: Document = {
     "calibration": {},
-    "solver": {"loss": "amplitude", "epry_pupil_step": 1.0, "epry_decay": 0.3},
+    "solver": {"loss": "amplitude", "pupil_step": 1.0, "decay": 0.3},
     "prior": {"name": "none"},
     "stop": {"iterations": 20},
 }

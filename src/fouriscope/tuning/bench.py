@@ -19,8 +19,8 @@ from fouriscope.optics import Geometry
 from fouriscope.priors import Prior
 from fouriscope.run.assemble import BuiltSolver, build_prior, build_solver
 from fouriscope.run.config import explain
-from fouriscope.run.sections import ReconstructionConfig
-from fouriscope.solvers import EPRY, RED, Callback, Iterations, Spectral
+from fouriscope.settings import ReconstructionConfig
+from fouriscope.solvers import EPRY, Callback, Iterations, Spectral
 from fouriscope.solvers.spectral import frame_worth
 from fouriscope.solvers.truth import observed_truth
 from fouriscope.tuning.choice import STRENGTH, Criterion
@@ -56,6 +56,7 @@ class Bench:
         criterion: Criterion,
         count: int | None,
         callbacks: Sequence[Callback],
+        start: NDArray[Any] | None = None,
     ) -> None:
         self.config, self.key, self.criterion, self.callbacks = config, key, criterion, callbacks
         self.prior, self.absorption = priors
@@ -74,7 +75,7 @@ class Bench:
             weights = np.ones(len(data)) if data.weights is None else np.array(data.weights, np.float64)
             weights[self.held] = 0
             data = replace(data, weights=weights)
-        self.data = data
+        self.data, self.start = data, start
         self.began: BuiltSolver | None = None
         self.ratio: float | None = None
         self.worth = np.ones(len(self.held))
@@ -88,8 +89,6 @@ class Bench:
         self._run(solver, 1.0)
         strengths = [0.0] if isinstance(solver, EPRY) else solver.denoise.strengths
         value = strengths[-1 if self.key == ABSORPTION_STRENGTH else 0] if configured == "auto" else float(configured)
-        if configured == "auto" and self.key == "solver.denoiser_weight" and isinstance(solver, RED | Spectral):
-            value = solver.denoiser_weight  # the method's own
         if not value > 0:
             raise InvalidInputError(
                 f"{self.key} is {value:g} for the prior {self.prior.name!r}: there is nothing to search around; "
@@ -146,7 +145,7 @@ class Bench:
                 absorption = build_prior(config.prior_absorption, where="[prior_absorption]")
         began = self.began
         solver = build_solver(
-            self.data, config, prior=prior, prior_absorption=absorption, start=None if began is None else began.x
+            self.data, config, prior=prior, prior_absorption=absorption, start=self.start if began is None else began.x
         )
         if began is not None and solver.calibration is not None:
             # Object and microscope belong together: trials begin with what a calibration had found.

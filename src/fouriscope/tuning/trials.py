@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.choices import Choices, choose
 from fouriscope.errors import DivergenceError, InvalidInputError
-from fouriscope.priors import Prior, PriorLike
-from fouriscope.reconstruction import configure
+from fouriscope.priors import Prior
 from fouriscope.run.aligned import aligned
-from fouriscope.run.sections import ReconstructionConfig
+from fouriscope.settings import ReconstructionConfig
 from fouriscope.solvers import Callback
 from fouriscope.tuning.bench import Bench
 from fouriscope.tuning.choice import STRENGTH, Criterion, Tuning
@@ -22,17 +23,15 @@ from fouriscope.tuning.search import FIRST_FACTOR, Trial, log_search
 def tune(
     data: Acquisition,
     *,
-    prior: PriorLike = "tv",
-    prior_absorption: PriorLike | None = None,
     criterion: Criterion | None = None,
     held_out: int | None = None,
     evaluations: int = 12,
     factor: float = FIRST_FACTOR,
     on_trial: Callable[[Trial], object] | None = None,
     callbacks: Sequence[Callback] = (),
-    **options: Any,
+    **choices: Unpack[Choices],
 ) -> Tuning:
-    """Choose the strength λ of ``prior`` for an acquisition.
+    """Choose the strength λ of the prior for an acquisition.
 
     With a truth (a simulation), the strength of the highest SNR. **Without one, a few LEDs are held out**, spread over
     bright and dark field, and the strength whose reconstruction predicts their frames best is taken: too weak a prior
@@ -48,9 +47,8 @@ def tune(
 
     Parameters
     ----------
-    data, prior, prior_absorption
-        As in :func:`fouriscope.reconstruct`. For an object of two images λ is that of both; a prior of the second's
-        own keeps the ratio that its strength has to that of the first (:attr:`Tuning.settings` has both).
+    data
+        What was measured.
     criterion
         "truth" or "held-out"; by default the truth where ``data`` has one.
     held_out
@@ -63,9 +61,10 @@ def tune(
         Called with every :class:`Trial`.
     callbacks
         Called in every iteration; one that returns True ends the search with ``KeyboardInterrupt``.
-    **options
-        Everything else that :func:`fouriscope.reconstruct` takes, with the same recipe behind it: batch, iterations,
-        loss, method, seed …
+    **choices
+        As in :func:`fouriscope.reconstruct`, with the same recipe behind them: prior, method, batch, iterations, seed…
+        For an object of two images λ is that of both; a prior of the second's own keeps the ratio that its strength has
+        to that of the first (:attr:`Tuning.settings` has both).
 
     Examples
     --------
@@ -79,13 +78,11 @@ def tune(
     False
     >>> result = fs.reconstruct(data, prior=fs.TV(strength=found.value), batch=20, iterations=40, seed=0)
     """
-    config, priors = configure(
-        data, measured=not data.periodic, prior=prior, prior_absorption=prior_absorption, **options
-    )
+    chosen = choose(data, measured=not data.periodic, **choices)
     return tune_config(
         data,
-        config,
-        **priors,
+        chosen.config,
+        **chosen.objects,
         criterion=criterion,
         held_out=held_out,
         evaluations=evaluations,
@@ -102,6 +99,7 @@ def tune_config(
     key: str = STRENGTH,
     prior: Prior | None = None,
     prior_absorption: Prior | None = None,
+    start: NDArray[Any] | None = None,
     criterion: Criterion | None = None,
     held_out: int | None = None,
     evaluations: int = 12,
@@ -111,7 +109,7 @@ def tune_config(
 ) -> Tuning:
     """The same for a configuration and any positive number in it, such as "prior.strength" or "solver.denoiser_weight".
 
-    ``prior`` and ``prior_absorption`` stand in for the configured ones, as in
+    ``prior``, ``prior_absorption`` and ``start`` stand in for the configured ones, as in
     :func:`fouriscope.run.assemble.build_solver`. ``callbacks`` are called in every iteration of every trial, two of
     which may run at once; one that returns True ends the search with ``KeyboardInterrupt``.
     """
@@ -120,7 +118,8 @@ def tune_config(
     if criterion == "truth" and data.truth is None:
         raise InvalidInputError('there is no truth to tune against; use criterion="held-out"')
     data = aligned(data, config.alignment).acquisition  # once: all trials look through the same microscope
-    bench = Bench(data, config, key, (prior, prior_absorption), criterion, held_out, callbacks)
+    data.check_frames()
+    bench = Bench(data, config, key, (prior, prior_absorption), criterion, held_out, callbacks, start)
     trials = log_search(bench.score, bench.first(), evaluations=evaluations, factor=factor, on_trial=on_trial)
     best = max(trials, key=lambda trial: trial.score)
     if not np.isfinite(best.score):

@@ -20,7 +20,7 @@ from fouriscope.forward import ForwardModel
 from fouriscope.run.assemble import build_acquisition, build_calibration, build_model
 from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
-from fouriscope.run.sections import RunConfig
+from fouriscope.settings import RunConfig
 from fouriscope.solvers import SolverState
 from fouriscope.solvers._epry_arrays import x_of
 from fouriscope.viewer.folder_files import FolderFiles

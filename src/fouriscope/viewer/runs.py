@@ -16,8 +16,8 @@ import numpy as np
 
 from fouriscope.errors import FouriscopeError, RunFolderError
 from fouriscope.run.assemble import build_stop
-from fouriscope.run.sections import StopSection
 from fouriscope.run.snapshot import SNAPSHOT_NAME
+from fouriscope.settings import Stop
 from fouriscope.viewer.field_images import FieldImages
 from fouriscope.viewer.folder_files import FolderFiles
 from fouriscope.viewer.images import RunImages
@@ -109,9 +109,9 @@ class ViewedRun:
         left = self.metrics.seconds_left(fraction) if state == "running" else None
         return {"iteration": len(records), "fraction": fraction, "seconds_left": left}
 
-    def _stop(self) -> StopSection:
+    def _stop(self) -> Stop:
         try:
-            return StopSection.model_validate(tomllib.loads(self.config()).get("stop", {}))
+            return Stop.model_validate(tomllib.loads(self.config()).get("stop", {}))
         except ValueError as error:
             raise RunFolderError(f"config.toml is not readable ({error})") from error
 

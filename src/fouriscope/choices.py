@@ -1,0 +1,146 @@
+"""What a caller of Python chooses, as the settings that a file would hold: for every front door the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from fouriscope import settings
+from fouriscope.acquisition import Acquisition
+from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import Loss, PoissonLoss, as_loss
+from fouriscope.priors import Prior, PriorLike
+from fouriscope.run.assemble import build_prior
+from fouriscope.run.config import explain
+from fouriscope.run.recipe import AUTO, completed, is_auto
+from fouriscope.settings import ReconstructionConfig
+
+Auto: TypeAlias = Literal["auto"]
+MethodName: TypeAlias = Literal["pnp", "admm", "red", "spectral", "epry"]
+ObjectName: TypeAlias = Literal["phase", "complex", "wave"]
+LossName: TypeAlias = Literal["intensity", "amplitude", "poisson"]
+StartName: TypeAlias = Literal["flat", "linear", "epry"]
+
+
+class Choices(TypedDict, total=False):
+    """The arguments of :func:`fouriscope.reconstruct` that ``fs.tune`` and ``fs.stream`` take too; see there."""
+
+    method: Auto | MethodName | settings.Method
+    prior: PriorLike
+    prior_absorption: PriorLike
+    object: Auto | ObjectName | settings.Object
+    loss: Auto | LossName | Loss
+    batch: Auto | int | None
+    align: str | Sequence[str] | settings.Alignment
+    calibrate: str | Sequence[str] | settings.Calibration
+    start: Auto | StartName | NDArray[Any]
+    iterations: Auto | int
+    stop: settings.Stop | None
+    seed: int
+
+
+class Objects(TypedDict):
+    """What a configuration can name but not hold: priors may be any callable, a start any array."""
+
+    prior: Prior
+    prior_absorption: Prior | None
+    start: NDArray[Any] | None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The configuration that a file would hold, checked, and the objects that no file can hold."""
+
+    config: ReconstructionConfig
+    objects: Objects
+
+
+def choose(data: Acquisition, *, measured: bool, **choices: Unpack[Choices]) -> Chosen:
+    """The choices as a configuration. With ``measured``, what is left open follows the recipe for measured frames.
+
+    >>> import numpy as np
+    >>> from fouriscope.optics import LEDArray, Optics
+    >>> optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> data = Acquisition(optics, LEDArray.square(3, pitch=4e-3, height=70e-3), np.ones((9, 16, 16)))
+    >>> choose(data, measured=True, method=settings.EPRY(pupil_step=0.5)).config.solver.options["decay"]
+    0.3
+    """
+    prior, second = choices.get("prior", AUTO), choices.get("prior_absorption")
+    start = choices.get("start", AUTO)
+    document: dict[str, Any] = {
+        "object": _keys(choices.get("object", AUTO), "model"),
+        "solver": _solver(choices, len(data)),
+        "stop": _stop(choices),
+    }
+    if not is_auto(align := choices.get("align", AUTO)):
+        document["alignment"] = _all_keys(settings.Alignment, align)
+    if not is_auto(calibrate := choices.get("calibrate", AUTO)):
+        document["calibration"] = _all_keys(settings.Calibration, calibrate)
+    document = completed(document, measured=measured)
+    try:
+        config = ReconstructionConfig.model_validate(document)
+    except ValidationError as error:
+        raise InvalidInputError(explain(error, ReconstructionConfig, document)) from error
+    first = build_prior(config.prior if is_auto(prior) else prior, where="prior")
+    other = None if second is None else build_prior(second, where="prior_absorption")
+    specs = {"prior": first.spec(), "prior_absorption": None if other is None else other.spec()}
+    objects: Objects = {
+        "prior": first,
+        "prior_absorption": other,
+        "start": start if isinstance(start, np.ndarray) else None,
+    }
+    return Chosen(config.model_copy(update=specs), objects)
+
+
+def _solver(choices: Choices, frames: int) -> dict[str, Any]:
+    """[solver]: what the method's settings say, and the arguments beside them; nothing may be said twice."""
+    method, start, loss = (choices.get(key, AUTO) for key in ("method", "start", "loss"))
+    keys: dict[str, Any] = {}
+    if not is_auto(start):
+        keys["start"] = "array" if isinstance(start, np.ndarray) else start
+    if not is_auto(loss):
+        chosen = as_loss(loss)  # type: ignore[arg-type]
+        keys["loss"] = chosen.name
+        if isinstance(chosen, PoissonLoss):
+            keys["poisson_background"] = chosen.background
+    batch = choices.get("batch", AUTO)
+    if batch is None:
+        keys |= {"sampler": "all", "batch": frames}
+    elif not is_auto(batch):
+        keys["batch"] = batch
+    if choices.get("seed", 0) != 0:
+        keys["seed"] = choices["seed"]
+    said = _keys(method, "method")
+    twice = sorted(set(said) & set(keys))
+    if twice:
+        raise InvalidInputError(f"{', '.join(twice)}: given twice, as an argument and in method; give it once")
+    return said | keys
+
+
+def _stop(choices: Choices) -> dict[str, Any]:
+    iterations, stop = choices.get("iterations", AUTO), choices.get("stop")
+    if stop is None:
+        return {} if is_auto(iterations) else {"iterations": iterations}
+    if not is_auto(iterations):
+        raise InvalidInputError("iterations and stop are both given; write stop=fs.settings.Stop(iterations=…, …)")
+    return stop.model_dump(exclude_unset=True)
+
+
+def _keys(choice: object, name: str) -> dict[str, Any]:
+    """The keys of a section that a choice sets: none for "auto", one for a name, those of a settings object."""
+    if isinstance(choice, settings.Section):
+        said = choice.model_dump(exclude_unset=True)
+        return {name: getattr(choice, name)} | said if name == "method" else said
+    return {} if is_auto(choice) else {name: choice}
+
+
+def _all_keys(section: type[settings.Alignment | settings.Calibration], choice: Any) -> dict[str, Any]:
+    """Every switch of a section, so that the recipe adds none."""
+    if isinstance(choice, settings.Section):
+        return choice.model_dump()
+    return settings.switched(section, choice, everything="all" if section is settings.Alignment else None)

@@ -1,0 +1,234 @@
+"""From a description to an acquisition: the one way, for files, folders that fill, tiles and arrays alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import (
+    Acquisition,
+    CorrectedFrames,
+    Corrections,
+    FrameMasks,
+    Frames,
+    StreamedFrames,
+    bad_frames,
+    center_of_region,
+    find_bad_pixels,
+    open_frames,
+    simplest,
+    survey_frames,
+)
+from fouriscope.acquisition.stored import Region, StoredFrames
+from fouriscope.acquisition.survey import Survey
+from fouriscope.errors import InvalidInputError
+from fouriscope.optics import Illumination, Optics, Pupil
+from fouriscope.run.image_files import load_image, mean_image
+from fouriscope.run.memory import default_budget
+from fouriscope.run.microscope import build_illumination, build_optics, build_pupil
+from fouriscope.settings import RunConfig
+
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """What a configuration describes, seen at the patch that its frames show.
+
+    Nothing is read until it is asked for. Whether an LED is bright or dark field is always asked at the patch: with a
+    region of interest or a tile off the axis, the LEDs lie elsewhere than on the axis.
+
+    Parameters
+    ----------
+    config, folder
+        The configuration, and where its relative paths start.
+    layout
+        What stands in for the stored frames where they are not there yet: their shapes and the region of interest.
+    """
+
+    config: RunConfig
+    folder: Path
+    layout: Frames | None = None
+
+    @cached_property
+    def optics(self) -> Optics:
+        return build_optics(self.config.microscope)
+
+    @cached_property
+    def illumination(self) -> Illumination:
+        return build_illumination(self.config.illumination, self.folder)
+
+    @cached_property
+    def pupil(self) -> Pupil:
+        return build_pupil(self.config.pupil, self.folder)
+
+    @cached_property
+    def stored(self) -> Frames:
+        """The frames as they are stored, cut to the region of interest."""
+        return open_stored(self.config, self.folder) if self.layout is None else self.layout
+
+    @property
+    def frame_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the frames that are used; before there are any, as [frames] says."""
+        region = self.config.frames.roi
+        if self.is_planned:
+            return self.whole_shape if region is None else region[2:]
+        return self.stored.shape[1:]
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether there are no frames yet, only the shape that they will have."""
+        return self.config.frames.path is None and self.layout is None
+
+    @cached_property
+    def whole_shape(self) -> tuple[int, int]:
+        """(rows, columns) of a whole frame, of which a region of interest may be all that is used."""
+        planned = self.config.frames.shape
+        if self.is_planned and planned is not None:
+            return planned
+        return self.stored.stored_shape if isinstance(self.stored, StoredFrames) else self.stored.shape[1:]
+
+    @cached_property
+    def patch_center(self) -> tuple[float, float]:
+        """(y, x) in metres, of the region of interest if there is one."""
+        region = self.config.frames.roi
+        return self.config.microscope.patch_center if region is None else self.center_of(region)
+
+    def center_of(self, region: Region) -> tuple[float, float]:
+        """(y, x) in metres of a region of whole frames, whose centre [microscope] places."""
+        center = self.config.microscope.patch_center
+        return center_of_region(center, region, self.whole_shape, self.optics.pixel, self.illumination)
+
+    @cached_property
+    def directions(self) -> NDArray[np.float64]:
+        """(na_y, na_x) of every LED, seen from the patch."""
+        return self.illumination.directions(self.patch_center)
+
+    def counts(self, source: Frames | None = None) -> Frames:
+        """Frames in the counts in which offset and saturation are given: after the bit shift and the power."""
+        section, source = self.config.frames, self.stored if source is None else source
+        if not section.bit_shift and section.exponent == 1:
+            return source
+        return CorrectedFrames(source, Corrections(bit_shift=section.bit_shift, power=section.exponent))
+
+    def survey(self, source: Frames | None = None) -> Survey:
+        """What is in the counts; every frame is read."""
+        return survey_frames(self.counts(source), dtype=getattr(self.stored, "dtype", None))
+
+    def corrections(self) -> Corrections:
+        """What [frames] says is done to the frames, with its images loaded and cut to the region of interest."""
+        section = self.config.frames
+        dark, flat = (mean_image(names, self.folder) for names in (section.dark, section.flat))
+        return Corrections(
+            bit_shift=section.bit_shift,
+            power=section.exponent,
+            offset=section.offset,
+            dark=None if dark is None else self.cut(dark),
+            flat=None if flat is None else self.cut(flat),
+            flat_level=None if flat is None else float(flat.mean()),
+            exposures=section.exposures,
+            background=section.background,
+            floor=section.floor,
+            dark_field=self._dark_field(),
+            gain=section.gain,
+        )
+
+    def rejected(self, survey: Survey | None) -> dict[int, str]:
+        """Frames that [frames] leaves out, with the reason; "auto" needs the survey."""
+        named, count = self.config.frames.reject, self.stored.shape[0]
+        if named == "auto":
+            assert survey is not None
+            return bad_frames(survey)
+        wrong = [index for index in named if not 0 <= index < count]
+        if wrong:
+            raise InvalidInputError(f"frames.reject holds {wrong[0]}, there are frames 0 to {count - 1}")
+        return dict.fromkeys(named, "named in frames.reject")
+
+    def acquisition(self, source: Frames | None = None) -> Acquisition:
+        """The acquisition, of the stored frames or of those that ``source`` will hold, in the same layout and counts.
+
+        Stored frames are read only for what is to be found "auto", and those of a ``source`` not at all. What is kept
+        in memory is what is stored, below the corrections: smaller than intensities, and there for the masks of
+        saturated pixels too.
+        """
+        section = self.config.frames
+        to_come = source is not None
+        source = self._streamed() if source is None else source
+        survey = self.survey(source) if "auto" in (section.saturation, section.reject) else None
+        corrected = CorrectedFrames(source, self.corrections())  # raises where something does not fit the frames
+        return Acquisition(
+            self.optics,
+            self.illumination,
+            corrected if section.is_corrected else source,
+            pupil=self.pupil,
+            patch_center=self.patch_center,
+            weights=self._weights(survey),
+            mask=self._mask(survey, source, to_come=to_come),
+            gains=None if section.brightness is None else np.array(section.brightness),
+            truth=None if section.truth is None else load_image(self.folder / section.truth),
+        )
+
+    def cut(self, image: NDArray[Any]) -> NDArray[Any]:
+        """An image of whole frames cut to the region of interest; one of the region's own shape stays as it is."""
+        if image.shape[-2:] != self.whole_shape or not isinstance(self.stored, StoredFrames):
+            return image
+        return image[..., self.stored.rows, self.stored.columns]
+
+    def _streamed(self) -> Frames:
+        """The frames, kept and read ahead within ``frames.memory``; a stack that had to be loaded whole stays so."""
+        if isinstance(getattr(self.stored, "array", None), np.ndarray):
+            return self.stored
+        memory = self.config.frames.memory
+        return StreamedFrames(self.stored, default_budget() if memory is None else memory)
+
+    def _dark_field(self) -> NDArray[np.bool_] | None:
+        section = self.config.frames
+        if (section.background is None and not section.floor) or len(self.illumination) != self.stored.shape[0]:
+            return None
+        return ~self.optics.passes(np.hypot(*self.directions.T))
+
+    def _weights(self, survey: Survey | None) -> NDArray[np.float64] | None:
+        given, rejected = self.config.frames.weights, self.rejected(survey)
+        if given is None and not rejected:
+            return None
+        weights = np.ones(self.stored.shape[0]) if given is None else np.array(given, np.float64)
+        if len(weights) == self.stored.shape[0]:  # if not, the acquisition says so
+            weights[list(rejected)] = 0
+        return weights
+
+    def _mask(self, survey: Survey | None, source: Frames, *, to_come: bool) -> Frames | NDArray[Any] | None:
+        section, counts = self.config.frames, self.counts(source)
+        good = None if section.mask is None else self.cut(load_image(self.folder / section.mask))
+        if section.bad_pixels == "auto":
+            working = find_bad_pixels(counts)
+            good = working if good is None else (np.asarray(good) != 0) & working
+        saturation = section.saturation
+        if saturation == "auto":
+            assert survey is not None
+            saturation = survey.saturation
+        if saturation is None:
+            return good
+        masks = FrameMasks(counts, saturation=saturation, good=good)
+        return masks if to_come else simplest(masks)
+
+
+def open_stored(config: RunConfig, folder: Path) -> Frames:
+    """The frames that ``config`` names as they are stored, cut to the region of interest; no pixel is read."""
+    section = config.frames
+    if section.path is None:
+        raise InvalidInputError(
+            "frames.path is missing: the shape of the frames is enough for `fouriscope info`, a reconstruction needs "
+            "the file that holds them"
+        )
+    return open_frames(
+        folder / section.path,
+        kind=section.kind,
+        dataset=section.dataset,
+        axes=section.axes,
+        pattern=section.pattern,
+        files=section.files,
+        roi=section.roi,
+    )

@@ -1,0 +1,59 @@
+"""From the sections [microscope], [illumination] and [pupil] to the optics they describe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fouriscope.acquisition.led_table import LEDTable, read_led_table
+from fouriscope.errors import InvalidInputError
+from fouriscope.optics import GlassSlide, Illumination, LEDArray, Optics, Pupil
+from fouriscope.run.image_files import load_image
+from fouriscope.settings import (
+    DirectionsSection,
+    DiscSection,
+    FileSection,
+    MicroscopeSection,
+    PupilSection,
+    RingsSection,
+    SpiralSection,
+    SquareSection,
+)
+
+
+def build_optics(section: MicroscopeSection) -> Optics:
+    """The microscope of the section [microscope]."""
+    return Optics(section.wavelength, section.na, section.magnification, section.camera_pixel, section.medium_index)
+
+
+def build_illumination(section: Any, folder: Path = Path()) -> Illumination:
+    """The LEDs that the section [illumination] describes; a file in it is looked for in ``folder``."""
+    if isinstance(section, DirectionsSection):
+        table = LEDTable("na", np.array(section.na))
+        return table.illumination(height=section.height, rotation=section.rotation, offset=section.offset)
+    slide = GlassSlide(section.slide_thickness, section.slide_index) if section.slide_thickness else None
+    common: dict[str, Any] = {"rotation": section.rotation, "offset": section.offset, "slide": slide}
+    if isinstance(section, FileSection):
+        table = read_led_table(folder / section.path)
+        try:
+            return table.illumination(height=section.height, pitch=section.pitch, **common)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{folder / section.path}: {error}") from error
+    if isinstance(section, SquareSection):
+        return LEDArray.square(section.shape, section.pitch, section.height, **common)
+    if isinstance(section, DiscSection):
+        return LEDArray.disc(section.pitch, section.height, section.radius, **common)
+    if isinstance(section, SpiralSection):
+        order: dict[str, Any] = {"count": section.count, "start": section.start, "clockwise": section.clockwise}
+        return LEDArray.spiral(section.size, section.pitch, section.height, **order, **common)
+    if isinstance(section, RingsSection):
+        return LEDArray.rings(section.radii, section.counts, section.height, start_angle=section.start_angle, **common)
+    return LEDArray.at(np.array(section.positions), section.height, **common)
+
+
+def build_pupil(section: PupilSection, folder: Path) -> Pupil:
+    """The aberrations of the section [pupil]; an array in it is looked for in ``folder``."""
+    array = None if section.array is None else load_image(folder / section.array)
+    return Pupil(zernike=section.zernike, defocus=section.defocus, array=array)

@@ -1,0 +1,89 @@
+"""What the user chooses: small frozen objects, the same in a TOML file and in Python.
+
+Each is one section of a configuration file: :class:`Object` is [object], :class:`PnP` is [solver] with
+``method = "pnp"``. In Python they stand where a name would not say enough:
+
+>>> import fouriscope as fs
+>>> chosen = fs.settings.EPRY(pupil_step=1.0, decay=0.3)
+>>> chosen.order
+'random'
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from fouriscope.settings.base import Section
+from fouriscope.settings.measured import (
+    ILLUMINATIONS,
+    DirectionsSection,
+    DiscSection,
+    FileSection,
+    FramesSection,
+    IlluminationSection,
+    MicroscopeSection,
+    PositionsSection,
+    PupilSection,
+    RingsSection,
+    SpiralSection,
+    SquareSection,
+)
+from fouriscope.settings.methods import ADMM, EPRY, METHODS, RED, AnyMethod, Method, PnP, Spectral, method_of
+from fouriscope.settings.parts import Alignment, Calibration, Object, Stop, Verdict, switched
+
+__all__ = [
+    "ADMM",
+    "EPRY",
+    "ILLUMINATIONS",
+    "METHODS",
+    "RED",
+    "Alignment",
+    "AnyMethod",
+    "Calibration",
+    "DirectionsSection",
+    "DiscSection",
+    "FileSection",
+    "FramesSection",
+    "IlluminationSection",
+    "Method",
+    "MicroscopeSection",
+    "Object",
+    "PnP",
+    "PositionsSection",
+    "PupilSection",
+    "ReconstructionConfig",
+    "RingsSection",
+    "RunConfig",
+    "Section",
+    "Spectral",
+    "SpiralSection",
+    "SquareSection",
+    "Stop",
+    "Verdict",
+    "method_of",
+    "switched",
+]
+
+
+class ReconstructionConfig(Section):
+    """How to reconstruct, whatever the data: the part that ``fs.reconstruct`` takes as arguments."""
+
+    object: Object = Object()
+    alignment: Alignment = Alignment()
+    calibration: Calibration = Calibration()
+    solver: AnyMethod = PnP()
+    stop: Stop = Stop()
+    prior: dict[str, Any] = Field(default_factory=lambda: {"name": "tv"})
+    prior_absorption: dict[str, Any] | None = None
+
+
+class RunConfig(ReconstructionConfig):
+    """A whole configuration file: the acquisition and how to reconstruct it."""
+
+    frames: FramesSection
+    microscope: MicroscopeSection
+    illumination: IlluminationSection
+    pupil: PupilSection = PupilSection()
+    verdict: Verdict = Verdict()

@@ -1,0 +1,235 @@
+"""What was measured: the sections [frames], [microscope], [illumination] and [pupil]."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from fouriscope.acquisition.byte_sizes import parse_bytes
+from fouriscope.optics.spiral import Start
+from fouriscope.settings.base import Count, Pair, Positive, Section
+
+
+class FramesSection(Section):
+    """[frames]: where the frames are, how they are stored, and how counts become intensity: (counts − offset) / gain.
+
+    Before there are any frames, ``shape`` stands in for ``path``; ``fouriscope info`` needs no more.
+    """
+
+    path: str | None = Field(
+        default=None,
+        description="a file, or a folder with one image per frame, in the order of the LEDs (docs/formats.md)",
+    )
+    shape: tuple[Count, Count] | None = Field(
+        default=None, description="(rows, columns), instead of `path` while there are no frames"
+    )
+    kind: Literal["npy", "npz", "tiff", "zarr", "hdf5", "mat", "folder"] | None = Field(
+        default=None, description="how the frames are stored, where the name does not say it"
+    )
+    dataset: str | None = Field(
+        default=None, description="the array inside npz, HDF5, MATLAB or Zarr, if there are several"
+    )
+    axes: str | None = Field(
+        default=None,
+        description='how it is stored: n frames, y rows, x columns, 1 an axis of length one; "yxn" for MATLAB',
+    )
+    pattern: str | None = Field(default=None, description="of a folder: which files, in natural order (_2 before _10)")
+    files: tuple[str, ...] | None = Field(default=None, description="of a folder: the files, in the order of the LEDs")
+    roi: tuple[int, int, int, int] | None = Field(
+        default=None, description="(row, column, height, width): only this part of the frames is read"
+    )
+    bit_shift: Annotated[int, Field(ge=0, le=15)] = Field(
+        default=0, description="4 for 12 bits stored in the upper bits of 16"
+    )
+    amplitude: bool = Field(default=False, description="true: intensity is the square of what is stored")
+    power: Positive | None = Field(default=None, description="p of stored = intensity^p; `amplitude = true` means 0.5")
+    offset: float = Field(default=0.0, description="counts in the dark")
+    dark: str | tuple[str, ...] | None = Field(
+        default=None, description="a dark frame, a stack of them or a list of files: the mean is subtracted"
+    )
+    flat: str | None = Field(
+        default=None, description="the image of an empty, evenly lit field; its mean does not matter"
+    )
+    exposures: tuple[Positive, ...] | None = Field(
+        default=None, description="one per frame; counts become those of the shortest"
+    )
+    brightness: tuple[Positive, ...] | None = Field(
+        default=None,
+        description="g_i of y_i = g_i \\|H_i o\\|², one per frame: LED and exposure; the alignment finds it",
+    )
+    background: float | tuple[float, ...] | Literal["auto"] | None = Field(
+        default=None,
+        description='stray light: one number per frame, a number for dark field, or "auto" from each dark frame',
+    )
+    floor: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="counts in dark field up to which there is only noise"
+    )
+    gain: Positive = Field(default=1.0, description="counts of the empty bright field")
+    saturation: Positive | Literal["auto"] | None = Field(
+        default=None, description="pixels at or above this level are masked, in counts after `bit_shift`"
+    )
+    bad_pixels: Literal["auto"] | None = Field(
+        default=None, description="dead and hot pixels, found as what stands out in every frame, are masked"
+    )
+    mask: str | None = Field(default=None, description="an image, nonzero where a pixel counts")
+    weights: tuple[float, ...] | None = Field(default=None, description="one per frame; 0 leaves a frame out")
+    reject: tuple[int, ...] | Literal["auto"] = Field(default=(), description="frames to leave out, counted from 0")
+    truth: str | None = Field(default=None, description="the object, where it is known: only to report the SNR")
+    memory: int | str | None = Field(
+        default=None, description='for frames read from disk, such as "256MB"; a quarter of what is free, at most 1 GiB'
+    )
+
+    @property
+    def exponent(self) -> float:
+        """p of stored = intensity^p."""
+        return (0.5 if self.amplitude else 1.0) if self.power is None else self.power
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether intensities differ from the numbers that are stored."""
+        plain = type(self).model_fields
+        keys = ("bit_shift", "amplitude", "power", "offset", "dark", "flat", "exposures", "background", "floor", "gain")
+        return any(getattr(self, key) != plain[key].default for key in keys)
+
+    @field_validator("memory")
+    @classmethod
+    def _is_a_size(cls, memory: int | str | None) -> int | str | None:
+        if memory is not None:
+            parse_bytes(memory)
+        return memory
+
+    @model_validator(mode="after")
+    def _path_or_shape(self) -> FramesSection:
+        if (self.path is None) == (self.shape is None):
+            raise ValueError(
+                "give path, the file that holds the frames, or, where there are none yet, shape = [rows, columns]; "
+                "one of the two"
+            )
+        if self.pattern is not None and self.files is not None:
+            raise ValueError("give pattern or files, one of the two")
+        if self.amplitude and self.power is not None:
+            raise ValueError(
+                f"amplitude = true means power = 0.5, there is power = {self.power:g} too: delete one of them"
+            )
+        return self
+
+
+class MicroscopeSection(Section):
+    """[microscope]: the objective and the camera, in metres."""
+
+    wavelength: Positive = Field(description="λ")
+    na: Positive = Field(description="of the objective")
+    magnification: Positive = Field(description="of objective and tube lens together")
+    camera_pixel: Positive = Field(description="the pitch of the camera's pixels")
+    medium_index: Positive = Field(default=1.0, description="refractive index around the sample")
+    patch_center: Pair = Field(
+        default=(0.0, 0.0), description="(y, x) of the centre of whole frames, from the optical axis"
+    )
+
+
+class _LEDs(Section):
+    height: Positive = Field(description="from the LEDs to the sample")
+    rotation: float = Field(default=0.0, description="of the array, in radians")
+    offset: Pair = Field(default=(0.0, 0.0), description="(y, x) of the array")
+    slide_thickness: Annotated[float, Field(ge=0)] = Field(default=0.0, description="of glass between LEDs and sample")
+    slide_index: Positive = Field(default=1.52, description="refractive index of that glass")
+
+
+class SquareSection(_LEDs):
+    """rows × columns LEDs on a square lattice."""
+
+    kind: Literal["square"]
+    shape: tuple[int, int] = Field(description="[rows, columns]")
+    pitch: Positive = Field(description="from LED to LED")
+
+
+class DiscSection(_LEDs):
+    """the LEDs of a square lattice within a radius."""
+
+    kind: Literal["disc"]
+    pitch: Positive = Field(description="from LED to LED")
+    radius: Positive = Field(description="in pitches")
+
+
+class SpiralSection(_LEDs):
+    """the LEDs of a square lattice from the centre outwards.
+
+    Of an odd size the spiral begins in the middle, of an even one at the central LED from which its first two steps go
+    around the middle.
+    """
+
+    kind: Literal["spiral"]
+    size: Count = Field(description="LEDs along a side")
+    pitch: Positive = Field(description="from LED to LED")
+    count: Count | None = Field(default=None, description="the first so many, if not all are lit")
+    start: Start = Field(
+        default="right", description="the way of the first step, as a frame is shown, with its rows downwards"
+    )
+    clockwise: bool = Field(default=True, description="as a frame is shown")
+
+
+class RingsSection(_LEDs):
+    """LEDs on rings."""
+
+    kind: Literal["rings"]
+    radii: tuple[float, ...] = Field(description="of the rings")
+    counts: tuple[int, ...] = Field(description="LEDs of each ring")
+    start_angle: float = Field(default=0.0, description="of the first LED of each ring, in radians")
+
+
+class PositionsSection(_LEDs):
+    """LEDs anywhere in a plane."""
+
+    kind: Literal["positions"]
+    positions: tuple[Pair, ...] = Field(description="[[y, x], …], in the order of the frames")
+
+
+class DirectionsSection(Section):
+    """directions instead of positions."""
+
+    kind: Literal["directions"]
+    na: tuple[Pair, ...] = Field(description="[[na_y, na_x], …], in the order of the frames")
+    height: Positive | None = Field(
+        default=None, description="of the LEDs, if it is known; `offset` and `patch_center` need it"
+    )
+    rotation: float = Field(default=0.0, description="turns the directions, in radians")
+    offset: Pair = Field(default=(0.0, 0.0), description="(y, x), moves the LEDs")
+
+
+class FileSection(Section):
+    """a CSV with one line per frame."""
+
+    kind: Literal["file"]
+    path: str = Field(description="its header says `na_y,na_x`, or `y,x` in metres, or `row,column`, with `pitch`")
+    height: Positive | None = Field(
+        default=None, description="from the LEDs to the sample, unless the file holds directions"
+    )
+    pitch: Positive | None = Field(default=None, description="from LED to LED, for `row,column`")
+    rotation: float = Field(default=0.0, description="of the array, in radians")
+    offset: Pair = Field(default=(0.0, 0.0), description="(y, x) of the array")
+    slide_thickness: Annotated[float, Field(ge=0)] = Field(default=0.0, description="of glass between LEDs and sample")
+    slide_index: Positive = Field(default=1.52, description="refractive index of that glass")
+
+
+ILLUMINATIONS: dict[str, type[Section]] = {
+    "square": SquareSection,
+    "disc": DiscSection,
+    "spiral": SpiralSection,
+    "rings": RingsSection,
+    "positions": PositionsSection,
+    "directions": DirectionsSection,
+    "file": FileSection,
+}
+IlluminationSection = Annotated[
+    SquareSection | DiscSection | SpiralSection | RingsSection | PositionsSection | DirectionsSection | FileSection,
+    Field(discriminator="kind"),
+]
+
+
+class PupilSection(Section):
+    """[pupil]: known aberrations."""
+
+    zernike: dict[int, float] = Field(default_factory=dict, description="Noll index → radians rms")
+    defocus: float = Field(default=0.0, description="metres")
+    array: str | None = Field(default=None, description="a complex .npy on the frame's frequency grid, DC at n // 2")

@@ -1,0 +1,178 @@
+"""How the object is found: the section [solver], one kind for each method."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
+
+from fouriscope.settings.base import Count, NotNegative, Positive, Section
+
+DEFAULT_METHOD = "pnp"
+
+
+class Method(Section):
+    """What every method has: the data fidelity, the minibatches, the start."""
+
+    takes_prior: ClassVar[bool] = True
+
+    loss: Literal["intensity", "amplitude", "poisson"] = Field(
+        default="intensity", description="the data fidelity (docs/solver.md says which suits what)"
+    )
+    poisson_background: Positive = Field(
+        default=0.01, description="ε of the Poisson loss, in units of the empty bright field"
+    )
+    sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = Field(
+        default="stratified", description="how the frames of an iteration are chosen"
+    )
+    batch: Count = Field(default=60, description="frames per iteration")
+    start: Literal["flat", "linear", "epry", "array"] = Field(
+        default="flat",
+        description='where the object begins; "array" notes that Python gave a start, which no file holds',
+    )
+    seed: Annotated[int, Field(ge=0)] = Field(default=0, description="of all random numbers")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What belongs to this method alone, by the names of its solver's arguments."""
+        return {
+            key: getattr(self, key) for key in type(self).model_fields if key not in (*Method.model_fields, "method")
+        }
+
+    @property
+    def recovers_pupil(self) -> bool:
+        """Whether the method finds a pupil by itself, without a calibration."""
+        return False
+
+
+class _Descent(Method):
+    step: Positive | Literal["auto"] = Field(default="auto", description="γ, the size of a step")
+    acceleration: bool = Field(default=True, description="momentum")
+
+
+class PnP(_Descent):
+    """PnP-ISTA, PnP-FISTA and PnP-SGD: gradient steps and denoising in turn. See :class:`fouriscope.solvers.PnP`.
+
+    >>> PnP(batch=20).options
+    {'step': 'auto', 'acceleration': True, 'steps_per_denoising': 1}
+    """
+
+    method: Literal["pnp"] = "pnp"
+    steps_per_denoising: Count | Literal["auto"] = Field(
+        default=1, description="minibatches before a denoising; a costly denoiser wants some six"
+    )
+
+
+class ADMM(_Descent):
+    """PnP-ADMM with inexact data steps. See :class:`fouriscope.solvers.ADMM`."""
+
+    method: Literal["admm"] = "admm"
+    data_steps: Count = Field(
+        default=5, description="gradient steps towards the proximal operator of the data fidelity"
+    )
+    restart: bool = Field(
+        default=True, description="momentum starts anew when an iteration moves more than those before"
+    )
+
+
+class RED(_Descent):
+    """Regularisation by denoising. See :class:`fouriscope.solvers.RED`."""
+
+    method: Literal["red"] = "red"
+    denoiser_weight: Positive = Field(default=0.25, description="τ, in units of the curvature 1/γ")
+
+
+class Spectral(_Descent):
+    """A step of its own for each spatial frequency, for a wave and the amplitude loss.
+
+    See :class:`fouriscope.solvers.Spectral`.
+    """
+
+    method: Literal["spectral"] = "spectral"
+    denoiser_weight: Positive = Field(default=1.0, description="τ, how hard the prior pulls beside the data")
+    balance: bool = Field(default=True, description="frames count by how well a model can explain them")
+
+
+class EPRY(Method):
+    """The sequential method of laboratories, without a prior. See :class:`fouriscope.solvers.EPRY`.
+
+    An iteration is a sweep over all LEDs, unless ``batch`` or ``sampler`` is given.
+    """
+
+    takes_prior: ClassVar[bool] = False
+
+    method: Literal["epry"] = "epry"
+    order: Literal["na", "random", "sampler"] = Field(default="random", description="of the LEDs in a sweep")
+    object_step: Positive = Field(default=1.0, description="α, how much of each LED's correction the object takes")
+    pupil_step: NotNegative = Field(
+        default=0.0, description="β, the same for the pupil; 0 leaves it as it is known, 1 for measured frames"
+    )
+    decay: NotNegative = Field(
+        default=0.0, description="both are divided by 1 + decay · (k − 1) in iteration k; 0.3 for measured frames"
+    )
+
+    @property
+    def recovers_pupil(self) -> bool:
+        return self.pupil_step > 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sweeps(cls, keys: Any) -> Any:
+        if isinstance(keys, dict) and not {"batch", "sampler"} & set(keys):
+            return keys | {"sampler": "all"}  # written down, so that a record of the run says so
+        return keys
+
+
+METHODS: dict[str, type[Method]] = {"pnp": PnP, "admm": ADMM, "red": RED, "spectral": Spectral, "epry": EPRY}
+
+# Keys of earlier versions, and what they are called now.
+FORMER_KEYS = {
+    "epry_order": "order",
+    "epry_step": "object_step",
+    "epry_pupil_step": "pupil_step",
+    "epry_decay": "decay",
+}
+
+
+def own_keys_only(keys: Any) -> Any:
+    """[solver] with the method that it leaves out, and without what says nothing: options of other methods.
+
+    Earlier versions wrote the options of all methods into the record of a run. At their defaults they are left out;
+    otherwise somebody meant something, and must be told that this method does not do it.
+    """
+    if isinstance(keys, Method) or not isinstance(keys, dict):
+        return keys
+    keys = {"method": DEFAULT_METHOD} | keys
+    chosen = METHODS.get(keys["method"]) if isinstance(keys["method"], str) else None
+    if chosen is None:
+        return keys
+    kept: dict[str, Any] = {}
+    for key, value in keys.items():
+        name = FORMER_KEYS.get(key, key)
+        owners = {other: cls.model_fields[name].default for other, cls in METHODS.items() if name in cls.model_fields}
+        if name in chosen.model_fields:
+            if not (key == "denoiser_weight" and value == "auto"):  # what an earlier version called the default
+                kept[name] = value
+        elif not owners:
+            kept[key] = value  # an error of its own
+        elif value not in owners.values() and value != "auto":
+            listed = " and ".join(repr(other) for other in owners)
+            raise ValueError(f"{key} is an option of method {listed}, and the method is {keys['method']!r}: delete it")
+    return kept
+
+
+AnyMethod = Annotated[
+    Annotated[PnP | ADMM | RED | Spectral | EPRY, Field(discriminator="method")], BeforeValidator(own_keys_only)
+]
+
+
+def method_of(keys: dict[str, Any]) -> AnyMethod:
+    """The settings of the method that ``keys`` names, as [solver] of a file.
+
+    >>> method_of({"method": "epry", "pupil_step": 1}).recovers_pupil
+    True
+    """
+    return _ANY.validate_python(keys)
+
+
+_ANY: TypeAdapter[AnyMethod] = TypeAdapter(AnyMethod)

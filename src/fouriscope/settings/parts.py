@@ -1,0 +1,135 @@
+"""The rest of a reconstruction: the object, what is found before and beside it, when to stop."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from fouriscope.calibration.zernike_pupil import MODES
+from fouriscope.settings.base import Count, Positive, Section
+
+
+class Object(Section):
+    """[object]: what is reconstructed, and on which grid.
+
+    >>> Object(model="wave", margin=8).margin
+    8
+    """
+
+    model: Literal["phase", "complex", "wave"] = Field(
+        default="phase", description="a phase, phase and absorption, or the complex wave itself (docs/solver.md)"
+    )
+    shape: tuple[int, int] | Literal["auto"] = Field(default="auto", description="[rows, columns]")
+    margin: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
+        default="auto", description="frame pixels around the frame that are estimated but not measured: 16 to 24"
+    )
+    precision: Literal["single", "double"] = Field(default="single", description="of all arrays of the reconstruction")
+
+
+class Alignment(Section):
+    """[alignment]: what is found from the frames before the reconstruction. See :func:`fouriscope.align`.
+
+    >>> Alignment.of(["focus"]).focus, Alignment.of("all").circles, Alignment.of(()).is_wanted
+    (True, True, False)
+    """
+
+    circles: bool = Field(
+        default=False, description="place and orientation of the LED array, from the bright frames alone"
+    )
+    exposure: bool = Field(
+        default=False,
+        description="how much longer dark-field frames were exposed than bright-field ones: `frames.brightness`",
+    )
+    focus: bool = Field(default=False, description="`pupil.defocus`")
+    focus_reach: Annotated[float, Field(gt=0, lt=0.1)] = Field(
+        default=300e-6, description="how far to search for the focus, to both sides, in metres"
+    )
+    na: bool = Field(default=False, description="`microscope.na`, from 0.7 to 1.2 times the one given")
+    array: bool = Field(
+        default=False, description="place of the LED array as a rigid body, by short reconstructions of a small patch"
+    )
+    edge: bool = Field(default=False, description="leave out LEDs whose direct light passes the pupil's edge in part")
+    motions: tuple[Literal["shift", "rotation", "height", "pitch"], ...] = Field(
+        default=("shift", "rotation", "height"), description="what `array` may change"
+    )
+
+    @property
+    def is_wanted(self) -> bool:
+        return any(getattr(self, name) for name in switches(Alignment))
+
+    @classmethod
+    def of(cls, names: str | Any) -> Alignment:
+        """With the named searches, or "all"; ``()`` is none."""
+        return cls.model_validate(switched(cls, names, everything="all"))
+
+
+class Calibration(Section):
+    """[calibration]: what is refined beside the object. See :mod:`fouriscope.calibration`.
+
+    >>> Calibration.of(["zernike", "gains"]).gains
+    True
+    """
+
+    zernike: bool = Field(default=False, description="aberrations, c_j")
+    zernike_modes: tuple[Annotated[int, Field(ge=4)], ...] = Field(
+        default=MODES, description="Noll indices j, from 4 on"
+    )
+    pixels: bool = Field(
+        default=False, description="the pupil bin by bin, smoothly, modulus and phase; not with epry, as `zernike`"
+    )
+    gains: bool = Field(default=False, description="g_i, the brightness of each LED")
+    gains_bound: Annotated[float, Field(gt=1)] = Field(default=3.0, description="gains change at most by this factor")
+    leds: bool = Field(default=False, description="δ_i, the direction of each LED")
+    leds_bound: Positive = Field(default=2.0, description="directions change at most by so many frequency bins")
+
+    @classmethod
+    def of(cls, names: str | Any) -> Calibration:
+        """With what is named; ``()`` is nothing."""
+        return cls.model_validate(switched(cls, names))
+
+
+class Stop(Section):
+    """[stop]: whichever comes first.
+
+    >>> Stop(iterations=None, seconds=60).iterations
+    'unlimited'
+    """
+
+    iterations: Count | Literal["unlimited"] | None = Field(
+        default=300, description='or "unlimited", with one of the others'
+    )
+    seconds: Positive | None = Field(
+        default=None, description="of iterations, without what comes before and after them"
+    )
+    residual: Positive | None = Field(default=None, description="relative change of the object in an iteration")
+
+    @field_validator("iterations", mode="before")
+    @classmethod
+    def _none_is_unlimited(cls, value: Any) -> Any:
+        return "unlimited" if value is None else value  # TOML has no None: a key left out would mean the default
+
+    @field_validator("residual")
+    @classmethod
+    def _below_one(cls, value: float | None) -> float | None:
+        if value is not None and value >= 1:
+            raise ValueError("a relative residual must be below 1")
+        return value
+
+
+class Verdict(Section):
+    """[verdict]: whether a finished run is asked if it is good (docs/results.md)."""
+
+    enabled: bool = Field(default=True, description="a few seconds at the end of a run")
+
+
+def switches(section: type[Section]) -> list[str]:
+    """The keys of a section that are on or off."""
+    return [key for key, field in section.model_fields.items() if field.annotation is bool]
+
+
+def switched(section: type[Section], names: str | Any, *, everything: str | None = None) -> dict[str, bool]:
+    """All switches of a section: on are those named, or all of them if that is ``everything``."""
+    known = switches(section)
+    on = known if names == everything else [names] if isinstance(names, str) else names
+    return dict.fromkeys(known, False) | dict.fromkeys(on, True)
