@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import Loss, PoissonLoss, as_loss
+from fouriscope.fidelity import Loss, LossName, PoissonLoss, as_loss
 from fouriscope.priors import Prior, PriorLike
 from fouriscope.run import ReconstructionConfig, Result
 from fouriscope.run.aligned import aligned
@@ -35,7 +35,7 @@ def reconstruct(
     seconds: float | None = None,
     residual: float | None = None,
     sampler: Literal["auto", "stratified", "epochs", "uniform", "fixed", "all"] = "auto",
-    loss: Literal["auto", "intensity", "amplitude", "poisson"] | Loss = "auto",
+    loss: Literal["auto"] | LossName | Loss = "auto",
     object: Literal["auto", "phase", "complex", "wave"] = "auto",
     object_shape: tuple[int, int] | Literal["auto"] = "auto",
     margin: int | Literal["auto"] = "auto",

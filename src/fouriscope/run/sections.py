@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from fouriscope.acquisition.byte_sizes import parse_bytes
 from fouriscope.calibration.zernike_pupil import MODES
+from fouriscope.fidelity import LossName
 from fouriscope.optics.spiral import Start
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -223,7 +224,7 @@ class SolverSection(Section):
     """
 
     method: Literal["pnp", "admm", "red", "spectral", "epry"] = "pnp"
-    loss: Literal["intensity", "amplitude", "poisson"] = "intensity"
+    loss: LossName = "intensity"
     poisson_background: Positive = 0.01
     sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = "stratified"
     batch: Annotated[int, Field(ge=1)] = 60
