@@ -14,10 +14,8 @@ from numba import njit
 from fouriscope.fidelity.losses import Loss
 from fouriscope.forward.kernels import JIT, PIECE, box_to_field, crop_spectrum, field_to_half
 
-
-def loss_row(field, frame, mask, epsilon):  # type: ignore[no-untyped-def]
-    """Stands for :meth:`Loss.row` in kernels that are written for every loss and compiled for each."""
-    raise NotImplementedError
+# Stands for the row of a loss in kernels that are written once for all losses and compiled for each.
+loss_row = Loss.row
 
 
 @cache
@@ -33,7 +31,7 @@ def for_loss(kernel: Callable[..., None], loss: type[Loss]) -> Callable[..., Non
     # does the same for the row. What the row of a loss from elsewhere depends on, nobody knows: it is not stored.
     digest = crc32(repr((code.co_code, code.co_consts, code.co_names)).encode())
     copied.__qualname__ = f"{kernel.__name__}-{loss.name}-{digest:08x}"
-    compiled: Callable[..., None] = njit(**{**JIT, "cache": loss.__module__ == Loss.__module__})(copied)
+    compiled: Callable[..., None] = njit(**{**JIT, "cache": loss.row.__module__ == Loss.__module__})(copied)
     return compiled
 
 

@@ -144,7 +144,7 @@ class PoissonLoss(Loss):
         return 4 * intensity / (intensity + self.background)
 
     def best_gain(self, intensity: NDArray[np.float64], frame: NDArray[np.float64]) -> float:
-        """Without the background, with which there is no closed form; it is small beside the light of a frame."""
+        """That of the deviance without ε, with which there is no closed form. Both agree on a frame that fits."""
         return _ratio(np.sum(frame), np.sum(intensity))
 
 
