@@ -44,4 +44,7 @@ def test_compiled_and_cached_code_agree(tmp_path: Path) -> None:
 
     compiled = run()
     assert compiled.count("\n") == 7
+    stored = set(tmp_path.rglob("*.nbc"))
+    assert sum(path.name.startswith("kernels.led_gradients") for path in stored) == 3  # one for each loss
     assert run() == compiled
+    assert set(tmp_path.rglob("*.nbc")) == stored, "the second process compiled what the first had stored"

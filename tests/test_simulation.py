@@ -176,7 +176,7 @@ def test_position_errors_change_the_frames_but_not_the_stated_geometry() -> None
 
 
 def test_position_errors_keep_everything_else_of_the_model() -> None:
-    """A displacement too small to matter changes nothing: pupil, margin, patch, object and precision are kept."""
+    """A displacement too small to matter changes nothing: pupil, margin, patch, object, gains and precision stay."""
     model = ForwardModel(
         OPTICS,
         LEDS,
@@ -186,6 +186,7 @@ def test_position_errors_keep_everything_else_of_the_model() -> None:
         object_shape=(80, 90),
         margin=2,
         patch_center=(0.2e-3, -0.1e-3),
+        gains=np.linspace(0.5, 2.0, len(LEDS)),
         dtype=np.float64,
     )
     x = random_x(model)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from fouriscope import settings
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import Loss, PoissonLoss, as_loss
+from fouriscope.fidelity import Loss, LossName, PoissonLoss, as_loss
 from fouriscope.priors import Prior, PriorLike
 from fouriscope.run.assemble import build_prior
 from fouriscope.run.config import explain
@@ -23,7 +23,6 @@ from fouriscope.settings import ReconstructionConfig
 Auto: TypeAlias = Literal["auto"]
 MethodName: TypeAlias = Literal["pnp", "admm", "red", "spectral", "epry"]
 ObjectName: TypeAlias = Literal["phase", "complex", "wave"]
-LossName: TypeAlias = Literal["intensity", "amplitude", "poisson"]
 StartName: TypeAlias = Literal["flat", "linear", "epry"]
 
 

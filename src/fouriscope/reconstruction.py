@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from fouriscope import settings
 from fouriscope.acquisition import Acquisition
-from fouriscope.choices import Auto, LossName, MethodName, ObjectName, StartName, choose
-from fouriscope.fidelity import Loss
+from fouriscope.choices import Auto, MethodName, ObjectName, StartName, choose
+from fouriscope.fidelity import Loss, LossName
 from fouriscope.priors import PriorLike
 from fouriscope.run import Result
 from fouriscope.run.aligned import aligned

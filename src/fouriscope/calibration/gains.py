@@ -17,9 +17,8 @@ from fouriscope.forward.objects import RealArray
 class LEDGains(Calibrator):
     """g_i of y_i ≈ g_i |H_i o|², frame by frame, within a factor ``bound`` of where they began.
 
-    For a given object the best gain of a frame is known in closed form: Σ y I/Σ I² for the intensity loss,
-    (Σ √y √I/Σ I)² for the amplitude loss and Σ y/Σ I for the Poisson loss. Every few gradients the gains of the
-    minibatch go a part of the way there.
+    For a given object the best gain of a frame is known in closed form (:meth:`Loss.best_gain`). Every few gradients
+    the gains of the minibatch go a part of the way there.
 
     Gauge: the brightness of the object. The geometric mean of the bright-field gains stays as it was (1, unless the
     model has gains of its own); that of all gains, if there is no bright field.
@@ -85,19 +84,12 @@ class LEDGains(Calibrator):
 
 def gain_ratios(fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]) -> NDArray[np.float64]:
     """The factor by which the prediction of each LED should be multiplied to fit its frame best; 1 in the dark."""
-    ratios = np.ones(len(leds))
+    ratios = np.empty(len(leds))
     predicted = fidelity.model.intensity(x, leds)
     frames, frame_index, masks, mask_index = fidelity.data_of(leds)
     for b in range(len(leds)):
         mask = masks[mask_index[b]]
         measured = np.asarray(frames[frame_index[b]] * mask, np.float64)
         expected = np.asarray(predicted[b] * mask, np.float64)
-        if fidelity.loss.name == "intensity":
-            above, below, power = np.sum(measured * expected), np.sum(expected**2), 1
-        elif fidelity.loss.name == "amplitude":
-            above, below, power = np.sum(np.sqrt(np.maximum(measured, 0) * expected)), np.sum(expected), 2
-        else:
-            above, below, power = np.sum(measured), np.sum(expected), 1
-        if above > 0 and below > 0:
-            ratios[b] = float(above / below) ** power
+        ratios[b] = fidelity.loss.best_gain(expected, measured)
     return ratios

@@ -2,7 +2,7 @@
 
 from fouriscope.fidelity.arriving import ArrivingSampler
 from fouriscope.fidelity.data import DataFidelity, ValueAndGradient
-from fouriscope.fidelity.losses import AmplitudeLoss, IntensityLoss, Loss, PoissonLoss, as_loss
+from fouriscope.fidelity.losses import AmplitudeLoss, IntensityLoss, Loss, LossName, PoissonLoss, as_loss
 from fouriscope.fidelity.pipeline import Contributions, Observer
 from fouriscope.fidelity.samplers import (
     AllLEDs,
@@ -25,6 +25,7 @@ __all__ = [
     "FixedSubset",
     "IntensityLoss",
     "Loss",
+    "LossName",
     "Minibatch",
     "Observer",
     "PoissonLoss",

@@ -3,52 +3,36 @@ the gradient. Importing this module imports numba; import it where it is used.""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from types import FunctionType
+from zlib import crc32
+
 import numpy as np
 from numba import njit
 
+from fouriscope.fidelity.losses import Loss
 from fouriscope.forward.kernels import JIT, PIECE, box_to_field, crop_spectrum, field_to_half
 
-
-@njit(**PIECE)
-def intensity_row(field, frame, mask):  # type: ignore[no-untyped-def]
-    # Constants in the precision of the data: a plain 2 would make LLVM compute in double.
-    total, two = frame.dtype.type(0), frame.dtype.type(2)
-    for c in range(frame.size):
-        psi = field[c]
-        residual = (psi.real * psi.real + psi.imag * psi.imag - frame[c]) * mask[c]
-        total += residual * residual
-        q = two * residual
-        field[c] = complex(psi.real * q, psi.imag * q)
-    return total
+# Stands for the row of a loss in kernels that are written once for all losses and compiled for each.
+loss_row = Loss.row
 
 
-@njit(**PIECE)
-def amplitude_row(field, frame, mask, tiny):  # type: ignore[no-untyped-def]
-    total = frame.dtype.type(0)
-    for c in range(frame.size):
-        psi = field[c]
-        modulus = np.sqrt(psi.real * psi.real + psi.imag * psi.imag) + tiny
-        residual = (modulus - np.sqrt(max(frame[c], frame.dtype.type(0)))) * mask[c]
-        total += residual * residual
-        q = residual / modulus
-        field[c] = complex(psi.real * q, psi.imag * q)
-    return total
+@cache
+def for_loss(kernel: Callable[..., None], loss: type[Loss]) -> Callable[..., None]:
+    """``kernel``, compiled with the row of ``loss`` in the place of :func:`loss_row`.
 
-
-@njit(**PIECE)
-def poisson_row(field, frame, mask, epsilon):  # type: ignore[no-untyped-def]
-    total, one = frame.dtype.type(0), frame.dtype.type(1)
-    for c in range(frame.size):
-        psi = field[c]
-        rate = psi.real * psi.real + psi.imag * psi.imag + epsilon
-        count = max(frame[c] + epsilon, frame.dtype.type(0))
-        deviance = rate - count
-        if count > 0:
-            deviance += count * np.log(count / rate)
-        total += deviance * mask[c]
-        q = (one - count / rate) * mask[c]
-        field[c] = complex(psi.real * q, psi.imag * q)
-    return total
+    It is a copy of the kernel with a global of its own. As an argument or in a closure, a compiled function is another
+    one in every process, and numba would never find on disk what it has stored there.
+    """
+    code = loss.row.__code__
+    copied = FunctionType(kernel.__code__, {**kernel.__globals__, "loss_row": njit(**PIECE)(loss.row)})
+    # numba names the file after the function, and compiles anew if the file of the *kernel* has changed. The digest
+    # does the same for the row. What the row of a loss from elsewhere depends on, nobody knows: it is not stored.
+    digest = crc32(repr((code.co_code, code.co_consts, code.co_names)).encode())
+    copied.__qualname__ = f"{kernel.__name__}-{loss.name}-{digest:08x}"
+    compiled: Callable[..., None] = njit(**{**JIT, "cache": loss.row.__module__ == Loss.__module__})(copied)
+    return compiled
 
 
 @njit(**PIECE)
@@ -58,7 +42,6 @@ def _weigh(spectrum, pupil, weight, out):  # type: ignore[no-untyped-def]
         out[c] = spectrum[c] * (weight * np.conj(pupil[c]))
 
 
-@njit(**JIT)
 def led_gradients(  # type: ignore[no-untyped-def]
     spectrum,
     pupils,
@@ -73,7 +56,6 @@ def led_gradients(  # type: ignore[no-untyped-def]
     masks,
     mask_index,
     weights,
-    loss,
     epsilon,
     with_gradient,
     boxes,
@@ -82,6 +64,7 @@ def led_gradients(  # type: ignore[no-untyped-def]
     stop,
 ):
     """For b in start…stop: misfits[b] = d_b and, if wanted, boxes[b] = weights[b] · P̄ ⊙ F[q ψ_b] on the support box.
+    To be compiled :func:`for_loss`.
 
     The mask is 1 inside the window where a pixel counts; outside the window (the margin) the loss sees nothing.
     """
@@ -91,7 +74,6 @@ def led_gradients(  # type: ignore[no-untyped-def]
     field = np.empty((grid_rows, grid_columns), spectrum.dtype)
     factor = 1.0 / spectrum.size
     eps = real(epsilon)
-    tiny = real(1e-12)
     window_rows, window_columns = frames.shape[1], frames.shape[2]
     for b in range(start, stop):
         pupil = pupils[pupil_index[b]]
@@ -101,12 +83,7 @@ def led_gradients(  # type: ignore[no-untyped-def]
         misfit = 0.0
         for r in range(window_rows):
             row = field[r + margin, margin : margin + window_columns]
-            if loss == 0:
-                misfit += intensity_row(row, frame[r], mask[r])
-            elif loss == 1:
-                misfit += amplitude_row(row, frame[r], mask[r], tiny)
-            else:
-                misfit += poisson_row(row, frame[r], mask[r], eps)
+            misfit += loss_row(row, frame[r], mask[r], eps)
         misfits[b] = misfit
         if not with_gradient:
             continue

@@ -16,8 +16,9 @@ y + ε is not taken below 0 in the Poisson loss.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +27,35 @@ from fouriscope.errors import InvalidInputError
 
 
 @dataclass(frozen=True)
-class Loss:
-    """A loss, as the compiled loop knows it: a number, and the one parameter ε that it may have."""
+class Loss(ABC):
+    """All that the rest of the package knows of a loss."""
 
     name: ClassVar[str]
-    code: ClassVar[int]
+    is_projection: ClassVar[bool] = False
+    """Whether d_j is the squared distance of ψ from the nearest field with the modulus √y, and q ψ the way back from
+    there: what EPRY goes, and what lets :class:`~fouriscope.solvers.Spectral` bound the loss by a quadratic."""
 
     @property
     def epsilon(self) -> float:
+        """The one parameter that a row may have."""
         return 0.0
 
+    @staticmethod
+    @abstractmethod
+    def row(field: NDArray[Any], frame: NDArray[Any], mask: NDArray[Any], epsilon: Any) -> Any:
+        """Σ d_j over a row of pixels; replaces ψ in ``field`` by q ψ. Pixels where the mask is 0 add nothing to either.
+
+        It is compiled into kernels (:func:`fouriscope.fidelity.kernels.for_loss`), so it calls nothing but NumPy.
+        Constants are in the precision of the data: a plain 2 would make LLVM compute in double.
+        """
+
+    @abstractmethod
     def curvature(self, intensity: NDArray[np.float64]) -> NDArray[np.float64]:
         """∂²d/∂a² of a pixel with amplitude a = √I that fits its measurement."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def best_gain(self, intensity: NDArray[np.float64], frame: NDArray[np.float64]) -> float:
+        """The g > 0 for which g I fits y best; both are 0 where a pixel is masked. 1 if there is no light to tell."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +63,23 @@ class IntensityLoss(Loss):
     """The paper's: right for additive noise of one variance."""
 
     name = "intensity"
-    code = 0
+
+    @staticmethod
+    def row(field: NDArray[Any], frame: NDArray[Any], mask: NDArray[Any], epsilon: Any) -> Any:
+        total, two = frame.dtype.type(0), frame.dtype.type(2)
+        for c in range(frame.size):
+            psi = field[c]
+            residual = (psi.real * psi.real + psi.imag * psi.imag - frame[c]) * mask[c]
+            total += residual * residual
+            q = two * residual
+            field[c] = complex(psi.real * q, psi.imag * q)
+        return total
 
     def curvature(self, intensity: NDArray[np.float64]) -> NDArray[np.float64]:
         return 8 * intensity
+
+    def best_gain(self, intensity: NDArray[np.float64], frame: NDArray[np.float64]) -> float:
+        return _ratio(np.sum(frame * intensity), np.sum(intensity**2))
 
 
 @dataclass(frozen=True)
@@ -57,10 +87,25 @@ class AmplitudeLoss(Loss):
     """Stabilises the variance of photon noise; weak dark-field frames count as much as bright ones."""
 
     name = "amplitude"
-    code = 1
+    is_projection = True
+
+    @staticmethod
+    def row(field: NDArray[Any], frame: NDArray[Any], mask: NDArray[Any], epsilon: Any) -> Any:
+        total, tiny = frame.dtype.type(0), frame.dtype.type(1e-12)
+        for c in range(frame.size):
+            psi = field[c]
+            modulus = np.sqrt(psi.real * psi.real + psi.imag * psi.imag) + tiny
+            residual = (modulus - np.sqrt(max(frame[c], frame.dtype.type(0)))) * mask[c]
+            total += residual * residual
+            q = residual / modulus
+            field[c] = complex(psi.real * q, psi.imag * q)
+        return total
 
     def curvature(self, intensity: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.full(intensity.shape, 2.0)
+
+    def best_gain(self, intensity: NDArray[np.float64], frame: NDArray[np.float64]) -> float:
+        return _ratio(np.sum(np.sqrt(np.maximum(frame, 0) * intensity)), np.sum(intensity)) ** 2
 
 
 @dataclass(frozen=True)
@@ -70,7 +115,6 @@ class PoissonLoss(Loss):
     read noise of that variance enters to a good approximation."""
 
     name = "poisson"
-    code = 2
     background: float = 0.01
 
     def __post_init__(self) -> None:
@@ -81,15 +125,39 @@ class PoissonLoss(Loss):
     def epsilon(self) -> float:
         return self.background
 
+    @staticmethod
+    def row(field: NDArray[Any], frame: NDArray[Any], mask: NDArray[Any], epsilon: Any) -> Any:
+        total, one = frame.dtype.type(0), frame.dtype.type(1)
+        for c in range(frame.size):
+            psi = field[c]
+            rate = psi.real * psi.real + psi.imag * psi.imag + epsilon
+            count = max(frame[c] + epsilon, frame.dtype.type(0))
+            deviance = rate - count
+            if count > 0:
+                deviance += count * np.log(count / rate)
+            total += deviance * mask[c]
+            q = (one - count / rate) * mask[c]
+            field[c] = complex(psi.real * q, psi.imag * q)
+        return total
+
     def curvature(self, intensity: NDArray[np.float64]) -> NDArray[np.float64]:
         return 4 * intensity / (intensity + self.background)
 
+    def best_gain(self, intensity: NDArray[np.float64], frame: NDArray[np.float64]) -> float:
+        """That of the deviance without ε, with which there is no closed form. Both agree on a frame that fits."""
+        return _ratio(np.sum(frame), np.sum(intensity))
 
+
+def _ratio(above: np.float64, below: np.float64) -> float:
+    return float(above / below) if above > 0 and below > 0 else 1.0
+
+
+LossName = Literal["intensity", "amplitude", "poisson"]
 LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (IntensityLoss, AmplitudeLoss, PoissonLoss)}
 
 
 def as_loss(loss: str | Loss) -> Loss:
-    """The loss called ``loss``: "intensity", "amplitude" or "poisson"."""
+    """The loss called ``loss``, one of :data:`LOSSES`."""
     if isinstance(loss, Loss):
         return loss
     if loss not in LOSSES:

@@ -95,7 +95,7 @@ class LEDPipeline:
         observer: Observer | None = None,
     ) -> tuple[NDArray[np.float64], RealArray | None]:
         """(d_b for each LED, ∇ Σ_b weights[b] d_b or None)."""
-        from fouriscope.fidelity.kernels import led_gradients
+        from fouriscope.fidelity.kernels import for_loss, led_gradients
         from fouriscope.forward.kernels import add_boxes
 
         model, kind = self.model, self.model.complex_dtype
@@ -109,6 +109,7 @@ class LEDPipeline:
         size = group_size(model.geometry, model.dtype.itemsize)
         boxes = self._buffers("boxes", (size, *model.pupils.box_shape), kind)
         misfits = np.empty(len(leds))
+        kernel = for_loss(led_gradients, type(loss))
 
         for first in range(0, len(leds), size):
             group = slice(first, first + size)
@@ -117,9 +118,9 @@ class LEDPipeline:
                 *(spectrum, *model.pupils(leds[group]), rows, columns),
                 *(*model.geometry.grid_shape, model.geometry.margin),
                 *(*data_of(leds[group]), weights[group]),
-                *(loss.code, loss.epsilon, with_gradient, boxes, misfits[group]),
+                *(loss.epsilon, with_gradient, boxes, misfits[group]),
             )
-            run_sliced(_bound(led_gradients, arguments), len(rows))
+            run_sliced(_bound(kernel, arguments), len(rows))
             if with_gradient:
                 run_sliced(_bound(add_boxes, (boxes, rows, columns, len(rows), derivative)), model.object_shape[0])
                 if observer is not None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 
+from fouriscope.fidelity import LossName
 from fouriscope.settings.base import Count, NotNegative, Positive, Section
 
 DEFAULT_METHOD = "pnp"
@@ -16,9 +17,7 @@ class Method(Section):
 
     takes_prior: ClassVar[bool] = True
 
-    loss: Literal["intensity", "amplitude", "poisson"] = Field(
-        default="intensity", description="the data fidelity (docs/solver.md says which suits what)"
-    )
+    loss: LossName = Field(default="intensity", description="the data fidelity (docs/solver.md says which suits what)")
     poisson_background: Positive = Field(
         default=0.01, description="ε of the Poisson loss, in units of the empty bright field"
     )

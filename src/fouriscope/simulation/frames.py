@@ -194,17 +194,7 @@ def _displaced(model: ForwardModel, error: float, rng: np.random.Generator) -> F
     if not isinstance(leds, LEDArray):
         raise InvalidInputError("position errors need LEDs with positions; these were given as directions")
     moved = replace(leds, positions=leds.positions + rng.normal(0.0, error, leds.positions.shape))
-    return ForwardModel(
-        model.optics,
-        moved,
-        model.frame_shape,
-        pupil=model.pupil,
-        object=model.object,
-        object_shape=model.object_shape,
-        margin=model.geometry.margin,
-        patch_center=model.geometry.patch_center,
-        dtype=model.dtype,
-    )
+    return model.revised(illumination=moved)
 
 
 def _add_white_noise(frames: NDArray[Any], snr_db: float, noise: str, rng: np.random.Generator) -> None:

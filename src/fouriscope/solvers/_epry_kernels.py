@@ -8,8 +8,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fouriscope.fidelity.kernels import amplitude_row, intensity_row, poisson_row
-from fouriscope.forward.kernels import JIT, PIECE, box_to_field, crop_spectrum, field_to_half
+from fouriscope.fidelity import AmplitudeLoss
+from fouriscope.fidelity.kernels import loss_row
+from fouriscope.forward.kernels import PIECE, box_to_field, crop_spectrum, field_to_half
+
+# The gradient of the amplitude loss is what EPRY does to a field: it takes off the change to the measured modulus.
+_change_row = njit(**PIECE)(AmplitudeLoss.row)
 
 
 @njit(**PIECE)
@@ -48,7 +52,6 @@ def _light_row(frame, mask):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(**JIT)
 def sweep(  # type: ignore[no-untyped-def]
     spectrum,
     correction,
@@ -63,8 +66,8 @@ def sweep(  # type: ignore[no-untyped-def]
     frame_index,
     masks,
     mask_index,
-    loss,
     epsilon,
+    is_projection,
     object_step,
     pupil_step,
     largest_lever,
@@ -72,9 +75,9 @@ def sweep(  # type: ignore[no-untyped-def]
     misfits,
     lights,
 ):
-    """Update ``spectrum`` (O) and ``correction`` (C) in place, LED after LED.
+    """Update ``spectrum`` (O) and ``correction`` (C) in place, LED after LED. To be compiled ``for_loss``.
 
-    misfits[b] = d_b of the field before its update, in the given loss; lights[b] = the mean of max(y_b, 0), which
+    misfits[b] = d_b of the field before its update, in that loss; lights[b] = the mean of max(y_b, 0), which
     bounds what an object that explains the frames may hold. ``largest_lever`` is max|P|² max|O|² before the sweep.
 
     The field's modulus is replaced by √y where the mask is 1; only the *change* of the field is transformed back, and
@@ -89,9 +92,9 @@ def sweep(  # type: ignore[no-untyped-def]
     field = np.empty((grid_rows, grid_columns), spectrum.dtype)
     row_copy = np.empty(frames.shape[2], spectrum.dtype)
     factor = 1.0 / spectrum.size
-    # The way back: F of F⁻¹ is the number of the grid's pixels, and amplitude_row returns the change with a minus.
+    # The way back: F of F⁻¹ is the number of the grid's pixels, and _change_row gives the change with a minus.
     back = real(-(spectrum.size / (grid_rows * grid_columns)))
-    eps, tiny, delta = real(epsilon), real(1e-12), real(damping)
+    eps, delta = real(epsilon), real(damping)
     alpha, beta = real(object_step), real(pupil_step)
     brightest = real(largest_lever)
     window_rows, window_columns = frames.shape[1], frames.shape[2]
@@ -105,15 +108,12 @@ def sweep(  # type: ignore[no-untyped-def]
         misfit = light = counted = 0.0
         for r in range(window_rows):
             row = field[r + margin, margin : margin + window_columns]
-            if loss == 0:
+            if is_projection:
+                misfit += loss_row(row, frame[r], mask[r], eps)
+            else:
                 row_copy[:] = row
-                misfit += intensity_row(row_copy, frame[r], mask[r])
-            elif loss == 2:
-                row_copy[:] = row
-                misfit += poisson_row(row_copy, frame[r], mask[r], eps)
-            amplitude_misfit = amplitude_row(row, frame[r], mask[r], tiny)
-            if loss == 1:
-                misfit += amplitude_misfit
+                misfit += loss_row(row_copy, frame[r], mask[r], eps)
+                _change_row(row, frame[r], mask[r], eps)
             light += _light_row(frame[r], mask[r])
             counted += mask[r].sum()
         misfits[b] = misfit

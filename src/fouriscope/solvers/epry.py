@@ -232,15 +232,16 @@ class EPRY(Solver):
         steps: tuple[float, float, float],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Visit ``leds`` in turn, updating both arrays in place: (misfit, light) of each."""
+        from fouriscope.fidelity.kernels import for_loss
         from fouriscope.solvers._epry_kernels import sweep
 
-        fidelity, model = self.fidelity, self.fidelity.model
+        fidelity, model, loss = self.fidelity, self.fidelity.model, self.fidelity.loss
         misfits, lights = np.empty(len(leds)), np.empty(len(leds))
-        sweep(
+        for_loss(sweep, type(loss))(
             *(spectrum, correction, *model.pupils(leds), model.box_rows[leds], model.box_columns[leds]),
             *(*model.geometry.grid_shape, model.geometry.margin),
             *fidelity.data_of(leds),
-            *(fidelity.loss.code, fidelity.loss.epsilon, *steps, DAMPING, misfits, lights),
+            *(loss.epsilon, loss.is_projection, *steps, DAMPING, misfits, lights),
         )
         return misfits, lights
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import AmplitudeLoss, DataFidelity, Minibatch, Sampler
+from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.priors import Prior
@@ -107,7 +107,7 @@ class Spectral(Descent):
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
-        if fidelity.model.object.name != "wave" or not isinstance(fidelity.loss, AmplitudeLoss):
+        if fidelity.model.object.name != "wave" or not fidelity.loss.is_projection:
             raise InvalidInputError(
                 'the method "spectral" steps along the spectrum of a wave and bounds the amplitude loss: use '
                 f'object="wave" and loss="amplitude" with it, or another method; got object='

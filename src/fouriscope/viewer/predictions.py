@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.errors import RunFolderError
-from fouriscope.fidelity import DataFidelity, PoissonLoss
+from fouriscope.fidelity import DataFidelity
 from fouriscope.forward import ForwardModel
-from fouriscope.run.assemble import build_acquisition, build_calibration, build_model
+from fouriscope.run.assemble import build_acquisition, build_calibration, build_loss, build_model
 from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
 from fouriscope.settings import RunConfig
@@ -94,9 +94,7 @@ def _load(folder: Path, files: FolderFiles) -> tuple[DataFidelity, NDArray[Any]]
         raise RunFolderError("a prediction needs a checkpoint, which a run writes every ten seconds and at its end")
     acquisition = build_acquisition(config, folder)
     model = build_model(acquisition, config)
-    settings = config.solver
-    loss = PoissonLoss(settings.poisson_background) if settings.loss == "poisson" else settings.loss
-    fidelity = DataFidelity.of(acquisition, model, loss=loss)
+    fidelity = DataFidelity.of(acquisition, model, loss=build_loss(config))
     return fidelity, _take_state(checkpoint[0], config, fidelity)
 
 
