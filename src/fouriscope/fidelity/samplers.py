@@ -17,13 +17,30 @@ from numpy.typing import NDArray
 from fouriscope.errors import InvalidInputError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Minibatch:
-    """LEDs of an iteration: the estimate of the mean is Σ_b weights[b] · d_{leds[b]} / size."""
+    """LEDs of an iteration: the estimate of the mean is Σ_b weights[b] · d_{leds[b]} / size.
+
+    Attributes
+    ----------
+    leds, weights
+        Numbers of the LEDs, and how much each counts.
+    size
+        How many were drawn; one that was drawn twice is in ``leds`` once and has the weight 2.
+
+    Examples
+    --------
+    >>> EpochSampler(np.arange(9), batch=4).draw(np.random.default_rng(0))
+    Minibatch: 4 LEDs, weights from 1 to 1
+    """
 
     leds: NDArray[np.int64]
     weights: NDArray[np.float64]
     size: int
+
+    def __repr__(self) -> str:
+        weights = f", weights from {self.weights.min():.3g} to {self.weights.max():.3g}" if len(self.leds) else ""
+        return f"Minibatch: {len(self.leds)} LEDs{weights}"
 
 
 def _plain(leds: NDArray[np.int64]) -> Minibatch:
@@ -47,6 +64,10 @@ class Sampler(ABC):
         """
         copied, ahead = copy.deepcopy((self, rng))
         return [copied.draw(ahead) for _ in range(draws)]
+
+    def __repr__(self) -> str:
+        drawn = getattr(self, "batch", None) or len(self.population)
+        return f"{type(self).__name__}: {drawn} of {len(self.population)} LEDs an iteration"
 
     @property
     def is_fixed(self) -> bool:
