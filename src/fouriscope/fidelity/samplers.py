@@ -86,7 +86,11 @@ class Sampler(ABC):
 
 
 class AllLEDs(Sampler):
-    """Every measurement in every iteration: the paper's "Full"."""
+    """Every LED of ``population`` in every iteration: the paper's "Full".
+
+    >>> AllLEDs(np.arange(49))
+    AllLEDs: 49 of 49 LEDs an iteration
+    """
 
     name = "all"
 
@@ -102,7 +106,11 @@ class AllLEDs(Sampler):
 
 
 class FixedSubset(AllLEDs):
-    """``batch`` LEDs drawn once and kept: the paper's "Batch" rivals."""
+    """``batch`` LEDs of ``population``, drawn once with ``rng`` and kept: the paper's "Batch" rivals.
+
+    >>> FixedSubset(np.arange(49), 3, np.random.default_rng(0)).population.shape
+    (3,)
+    """
 
     name = "fixed"
 
@@ -117,7 +125,11 @@ class FixedSubset(AllLEDs):
 
 
 class UniformSampler(Sampler):
-    """``batch`` LEDs drawn independently, with replacement: the mathematics of the paper."""
+    """``batch`` LEDs of ``population``, drawn independently, with replacement: the mathematics of the paper.
+
+    >>> UniformSampler(np.arange(1), 10).draw(np.random.default_rng(0))  # the only LED, ten times
+    Minibatch: 1 LEDs, weights from 10 to 10
+    """
 
     name = "uniform"
 
@@ -152,7 +164,12 @@ class _Deck:
 
 
 class EpochSampler(Sampler):
-    """Reshuffled epochs: every LED once before any comes again ("cycling through all the measurements")."""
+    """``batch`` LEDs of ``population`` in reshuffled epochs: every LED comes once before any comes again.
+
+    >>> sampler, rng = EpochSampler(np.arange(6), 3), np.random.default_rng(0)
+    >>> sorted(int(led) for _ in range(2) for led in sampler.draw(rng).leds)
+    [0, 1, 2, 3, 4, 5]
+    """
 
     name = "epochs"
 
@@ -171,11 +188,14 @@ class EpochSampler(Sampler):
 
 
 class StratifiedSampler(Sampler):
-    """Bright and dark field each in their own reshuffled epochs, in proportion to their number.
+    """``batch`` LEDs, bright and dark field each in their own reshuffled epochs, in proportion to their number.
 
     At a flat start only bright-field LEDs have a gradient, and a plain minibatch may hold none of them. Here each
     holds its share (at least one, unless the batch is 1), and weights N_s/b_s · B/N correct for the rounding of the
-    share.
+    share. ``bright_field`` is one bool for each LED: ``model.geometry.bright_field``.
+
+    >>> StratifiedSampler(np.arange(9), 3, np.arange(9) < 2).draw(np.random.default_rng(0))
+    Minibatch: 3 LEDs, weights from 0.667 to 1.17
     """
 
     name = "stratified"
