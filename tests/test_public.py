@@ -52,7 +52,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     ),
     "Directions": lambda: fs.Directions(LEDS.directions(), height=0.07),
     "GlassSlide": lambda: fs.GlassSlide(1e-3, 1.52),
-    "Pupil": lambda: fs.Pupil(dict.fromkeys(range(4, 40), 0.123456789), 1e-5, np.ones((24, 24))),
+    "Pupil": lambda: fs.Pupil(dict.fromkeys(range(4, 40), 0.123456789), 1e-5, np.ones((24, 24), complex)),
     "Acquisition": lambda: replace(
         DATA, pupil=fs.Pupil({4: 0.1}), weights=np.arange(49), mask=np.ones((24, 24)), truth=np.ones((96, 96))
     ),
