@@ -18,7 +18,18 @@ import zarr
 from numpy.typing import NDArray
 from PIL import Image
 
-from fouriscope.acquisition import FolderFrames, Frames, open_frames
+from fouriscope.acquisition import (
+    ArrayFrames,
+    ArrivingFrames,
+    CalibratedFrames,
+    CorrectedFrames,
+    Corrections,
+    FolderFrames,
+    FrameMasks,
+    Frames,
+    FrameSequence,
+    open_frames,
+)
 from fouriscope.errors import InvalidInputError
 
 STACK = (4000 * np.random.default_rng(3).random((12, 20, 30))).astype(np.uint16)
@@ -109,6 +120,51 @@ def test_frames_come_back_as_they_were(way: tuple[Path, dict[str, Any]]) -> None
     for outside in (12, -1):
         with pytest.raises(InvalidInputError, match=r"there are frames 0 to 11, got "):
             frames.frame(outside)
+
+
+def test_frames_are_a_sequence_and_an_array(way: tuple[Path, dict[str, Any]]) -> None:
+    path, options = way
+    for frames in (open_frames(path, **options), open_frames(path, memory="1MB", **options)):
+        behaves_like(frames, STACK)
+        assert repr(frames).startswith(f"{type(frames).__name__}: 12 frames of 20 × 30, uint16")
+
+
+def behaves_like(frames: FrameSequence, stack: NDArray[Any]) -> None:
+    assert len(frames) == len(stack)
+    for index in (0, 3, -1, -len(stack), np.int64(2)):
+        np.testing.assert_array_equal(frames[index], stack[index], strict=True)
+    for part in (slice(2, 5), slice(None, None, -3), slice(-2, None), slice(5, 5), slice(None)):
+        np.testing.assert_array_equal(frames[part], stack[part], strict=True)
+    for frame, expected in zip(frames, stack, strict=True):
+        np.testing.assert_array_equal(frame, expected, strict=True)
+    np.testing.assert_array_equal(np.asarray(frames), stack, strict=True)
+    assert np.asarray(frames, np.float32).dtype == np.float32
+    own = np.array(frames, copy=True)
+    own[:] = 0
+    np.testing.assert_array_equal(frames[0], stack[0])
+    for outside in (len(stack), -len(stack) - 1):
+        with pytest.raises(IndexError, match=rf"there are frames 0 to {len(stack) - 1}, got {outside}"):
+            frames[outside]
+    with pytest.raises(TypeError, match="a whole number or a slice, got list"):
+        frames[[1, 2]]  # type: ignore[index]
+
+
+def test_frames_that_lie_in_memory_or_are_computed_are_sequences_too() -> None:
+    held = ArrayFrames(STACK)
+    arriving = ArrivingFrames((12, 20, 30))
+    for led, image in enumerate(STACK):
+        arriving.add(image, led)
+    for frames in (held, arriving):
+        behaves_like(frames, STACK)
+    halved = (STACK / 2).astype(np.float32)
+    behaves_like(CalibratedFrames(held, gain=2), halved)
+    behaves_like(CorrectedFrames(held, Corrections(gain=2)), halved)
+    behaves_like(FrameMasks(held, saturation=3000), STACK < 3000)
+    assert np.asarray(held) is STACK, "what lies in memory is not copied"
+    with pytest.raises(ValueError, match="always a copy"):
+        CalibratedFrames(held).__array__(copy=False)
+    with pytest.raises(InvalidInputError, match="frame 0 of 12 has not arrived"):
+        np.asarray(ArrivingFrames((12, 20, 30)))
 
 
 def test_a_region_of_interest(way: tuple[Path, dict[str, Any]]) -> None:

@@ -9,6 +9,7 @@ from fouriscope.acquisition.images import FolderFrames, TiffFrames
 from fouriscope.acquisition.masks import FrameMasks, find_bad_pixels, simplest
 from fouriscope.acquisition.readers import describe
 from fouriscope.acquisition.readers.ptylab import write_ptylab
+from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.acquisition.stacks import Hdf5Frames, NpyFrames, ZarrFrames
 from fouriscope.acquisition.streaming import StreamedFrames, stream_below
 from fouriscope.acquisition.survey import Survey, survey_frames
@@ -25,6 +26,7 @@ __all__ = [
     "Description",
     "FolderFrames",
     "FrameMasks",
+    "FrameSequence",
     "Frames",
     "Hdf5Frames",
     "NpyFrames",

@@ -13,8 +13,10 @@ from fouriscope.acquisition.frames import ArrayFrames, Frames
 from fouriscope.acquisition.masks import mask_of
 from fouriscope.acquisition.stored import Region
 from fouriscope.acquisition.streaming import read_through
+from fouriscope.acquisition.thumbnails import image_uri, led_map_uri, page
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics, Pupil
+from fouriscope.optics.illumination import told_of_directions
 
 
 def center_of_region(
@@ -42,7 +44,7 @@ def center_of_region(
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Acquisition:
     r"""Frames, one for each LED in order, with the microscope that took them.
 
@@ -71,6 +73,17 @@ class Acquisition:
         are not: what lies beyond the frame reaches into it, and a reconstruction gives them a margin.
     truth
         The object, where it is known (simulations): only ever used to report the SNR.
+
+    Examples
+    --------
+    >>> from fouriscope.optics import LEDArray
+    >>> optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> leds = LEDArray.disc(pitch=4e-3, height=70e-3, radius=9.5)
+    >>> data = Acquisition(optics, leds, np.ones((293, 64, 64), np.float32))
+    >>> data
+    Acquisition: 293 frames of 64 × 64, NA 0.2, 293 LEDs up to NA 0.477, 513 nm, pixel 0.798 µm
+    >>> data.frames[-1].shape
+    (64, 64)
     """
 
     optics: Optics
@@ -109,6 +122,32 @@ class Acquisition:
 
     def __len__(self) -> int:
         return self.frames.shape[0]
+
+    def __repr__(self) -> str:
+        optics, told = self.optics, []
+        if not self.pupil.is_clear:
+            told.append(repr(self.pupil).replace("Pupil: ", "pupil with "))
+        left_out = 0 if self.weights is None else int(np.count_nonzero(np.asarray(self.weights) == 0))
+        told += [f"{left_out} frames left out"] if left_out else []
+        told += [word for word, is_so in (("masked", self.mask is not None), ("periodic", self.periodic)) if is_so]
+        lights = told_of_directions(self.illumination.directions())
+        return (
+            "Acquisition: {} frames of {} × {}, ".format(*self.frames.shape)
+            + f"NA {optics.na:.3g}, {lights}, {optics.wavelength * 1e9:.4g} nm, "
+            + ", ".join([f"pixel {optics.pixel * 1e6:.3g} µm", *told])
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the frame of the most central LED, and where the LEDs are."""
+        na = self.illumination.directions()
+        central = int(np.hypot(na[:, 0], na[:, 1]).argmin())
+        return page(
+            repr(self),
+            {
+                f"frame {central}": lambda: image_uri(self.frames.frame(central)),
+                "LEDs": lambda: led_map_uri(na, self.optics.na),
+            },
+        )
 
     @property
     def frame_shape(self) -> tuple[int, int]:

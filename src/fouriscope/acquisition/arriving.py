@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.errors import InvalidInputError
 
 
-class ArrivingFrames:
+class ArrivingFrames(FrameSequence):
     """A stack of which frames come later: :meth:`add` from any thread, ``frame(i)`` for those that have arrived.
 
     Every frame that has arrived is kept in memory, as the numbers it was given as (two bytes a pixel for uint16), and

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fouriscope.acquisition.frames import Frames
 from fouriscope.acquisition.pedestals import automatic_background
+from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.errors import InvalidInputError
 
 
@@ -81,7 +82,7 @@ class Corrections:
         return 0.5 if self.amplitude else self.power
 
 
-class CorrectedFrames:
+class CorrectedFrames(FrameSequence):
     """``frames`` after :class:`Corrections`, computed when a frame is asked for; single precision unless stored double.
 
     Attributes

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from fouriscope.acquisition.images import FolderFrames, TiffFrames
+from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.acquisition.stacks import Hdf5Frames, NpyFrames, ZarrFrames, open_mat, open_npz
 from fouriscope.acquisition.stored import READ_ERRORS, first_line
 from fouriscope.errors import InvalidInputError
@@ -19,7 +20,8 @@ from fouriscope.errors import InvalidInputError
 class Frames(Protocol):
     """A stack of intensity frames, of which one at a time is read.
 
-    Whoever implements these two members can feed fouriscope: a file, a camera, a database.
+    Whoever implements these two members can feed fouriscope: a file, a camera, a database. Who inherits from
+    :class:`FrameSequence` besides gets ``frames[3]``, ``len(frames)`` and ``np.asarray(frames)``.
     """
 
     @property
@@ -32,7 +34,7 @@ class Frames(Protocol):
         ...
 
 
-class ArrayFrames:
+class ArrayFrames(FrameSequence):
     """Frames that are already in memory.
 
     >>> ArrayFrames(np.ones((3, 4, 5), np.float32)).frame(2).shape
@@ -45,7 +47,7 @@ class ArrayFrames:
             raise InvalidInputError(
                 f"frames must be a real array (frames, rows, columns), got {array.dtype} of shape {array.shape}"
             )
-        self.array = array
+        self.array, self.dtype = array, array.dtype
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -56,8 +58,11 @@ class ArrayFrames:
         frame: NDArray[Any] = self.array[index]
         return frame
 
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.array, dtype, copy=copy)  # the array itself, unless another is asked for
 
-class CalibratedFrames:
+
+class CalibratedFrames(FrameSequence):
     """(counts − offset) / gain: from camera counts to intensity in units of the empty bright field."""
 
     def __init__(self, frames: Frames, *, offset: float = 0.0, gain: float = 1.0) -> None:
@@ -108,7 +113,7 @@ def open_frames(
     power: float = 1.0,
     bit_shift: int = 0,
     memory: int | str | None = None,
-) -> Frames:
+) -> FrameSequence:
     """Open a stack of frames lazily.
 
     Parameters
@@ -141,7 +146,7 @@ def open_frames(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/stack.npy", np.arange(24.0).reshape(2, 3, 4))
     ...     frames = open_frames(f"{folder}/stack.npy", roi=(1, 1, 2, 2))
-    ...     frames.shape, frames.frame(1).tolist()
+    ...     frames.shape, frames[1].tolist()
     ((2, 2, 2), [[17.0, 18.0], [21.0, 22.0]])
     """
     path = Path(path)
@@ -156,7 +161,7 @@ def open_frames(
     if kind == "folder" and not path.is_dir():
         raise InvalidInputError(f"{path}: kind = 'folder' expects a folder, this is a file")
     try:
-        frames = _open(path, kind, dataset, axes, pattern, files, roi)
+        frames: FrameSequence = _open(path, kind, dataset, axes, pattern, files, roi)
     except READ_ERRORS as error:
         if isinstance(error, InvalidInputError):
             raise
@@ -180,7 +185,7 @@ def _open(
     pattern: str | None,
     files: Sequence[str] | None,
     roi: Sequence[int] | None,
-) -> Frames:
+) -> FrameSequence:
     if kind == "folder":
         return FolderFrames(path, roi, pattern=pattern, files=files)
     if kind == "tiff":

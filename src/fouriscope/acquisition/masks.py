@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition.frames import Frames
+from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.acquisition.streaming import announce_all
 from fouriscope.errors import InvalidInputError
 
@@ -17,7 +18,7 @@ _SAMPLED_FRAMES = 32
 _OUTLIER = 8.0  # in robust standard deviations
 
 
-class FrameMasks:
+class FrameMasks(FrameSequence):
     """Masks on demand: ``frame(i)`` is True where a pixel of frame i counts.
 
     Parameters
@@ -59,12 +60,6 @@ class FrameMasks:
         if self.saturation is None:
             return good
         return np.asarray(good & (self.frames.frame(index) < self.saturation))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """All masks in memory, one byte a pixel, for ``np.asarray(masks)``."""
-        if copy is False:
-            raise ValueError("masks on demand are computed: an array of them is always a copy")
-        return np.stack([self.frame(index) for index in range(self.shape[0])]).astype(dtype or bool)
 
 
 def mask_of(masks: Frames | NDArray[Any], index: int) -> BoolArray:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.errors import InvalidInputError
 
 Region: TypeAlias = tuple[int, int, int, int]
@@ -55,7 +56,7 @@ def natural_order(name: str) -> list[tuple[bool, int, str]]:
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"([0-9]+)", name)]
 
 
-class StoredFrames:
+class StoredFrames(FrameSequence):
     """Frames in a file or folder, of which one at a time is read, and of that only the region of interest.
 
     Reading is safe from several threads at once. A subclass says how: ``_read(index, rows, columns)``.

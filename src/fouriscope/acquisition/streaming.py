@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from fouriscope.acquisition.byte_sizes import format_bytes, parse_bytes
 from fouriscope.acquisition.frame_reader import FrameReader
 from fouriscope.acquisition.frames import Frames
+from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.errors import InvalidInputError
 
 
-class StreamedFrames:
+class StreamedFrames(FrameSequence):
     """Frames of which a bounded part is in memory.
 
     A frame that was read is kept as it was stored (a uint16 costs two bytes, whatever becomes of it later), as long as

@@ -61,6 +61,8 @@ class DataFidelity:
     >>> fidelity = fs.DataFidelity(model, model.intensity(flat))
     >>> fidelity.value(flat) < 1e-6
     True
+    >>> fidelity
+    DataFidelity: intensity loss of 9 frames of 32 × 32
     """
 
     def __init__(
@@ -120,6 +122,14 @@ class DataFidelity:
     def __len__(self) -> int:
         """J, the number of measurements."""
         return len(self.model)
+
+    def __repr__(self) -> str:
+        left_out = int(np.count_nonzero(self.weights == 0))
+        return (
+            "DataFidelity: {} loss of {} frames of {} × {}".format(self.loss.name, *self.frames.shape)
+            + (f", {left_out} left out" if left_out else "")
+            + (", masked" if self.mask is not None else "")
+        )
 
     def value(self, x: RealArray, leds: LEDs | Minibatch = None) -> float:
         """d(x) over ``leds`` (all by default)."""

@@ -60,7 +60,11 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class IntensityLoss(Loss):
-    """The paper's: right for additive noise of one variance."""
+    """Σ (I − y)² over the pixels of a frame, the paper's loss: right for additive noise of one variance.
+
+    >>> IntensityLoss().curvature(np.array([0.0, 1.0])).tolist()
+    [0.0, 8.0]
+    """
 
     name = "intensity"
 
@@ -84,7 +88,11 @@ class IntensityLoss(Loss):
 
 @dataclass(frozen=True)
 class AmplitudeLoss(Loss):
-    """Stabilises the variance of photon noise; weak dark-field frames count as much as bright ones."""
+    """Σ (√I − √y)² over the pixels of a frame: photon noise has one variance in it, and dark field counts as it should.
+
+    >>> AmplitudeLoss().curvature(np.array([0.0, 1.0])).tolist()
+    [2.0, 2.0]
+    """
 
     name = "amplitude"
     is_projection = True
@@ -110,9 +118,12 @@ class AmplitudeLoss(Loss):
 
 @dataclass(frozen=True)
 class PoissonLoss(Loss):
-    """The deviance of photon counts. ``background`` ε (in units of the bright field) is added to the prediction and to
-    the measurement alike: it keeps the logarithm finite in the dark without moving the minimum, and is how a camera's
-    read noise of that variance enters to a good approximation."""
+    """Σ I − y + (y + ε) log((y + ε)/(I + ε)), the deviance of photon counts.
+
+    ``background`` ε (in units of the bright field) is added to the prediction and to the measurement alike: it keeps
+    the logarithm finite in the dark without moving the minimum, and is how a camera's read noise of that variance
+    enters to a good approximation.
+    """
 
     name = "poisson"
     background: float = 0.01

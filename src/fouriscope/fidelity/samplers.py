@@ -17,13 +17,30 @@ from numpy.typing import NDArray
 from fouriscope.errors import InvalidInputError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Minibatch:
-    """LEDs of an iteration: the estimate of the mean is Σ_b weights[b] · d_{leds[b]} / size."""
+    """LEDs of an iteration: the estimate of the mean is Σ_b weights[b] · d_{leds[b]} / size.
+
+    Attributes
+    ----------
+    leds, weights
+        Numbers of the LEDs, and how much each counts.
+    size
+        How many were drawn; one that was drawn twice is in ``leds`` once and has the weight 2.
+
+    Examples
+    --------
+    >>> EpochSampler(np.arange(9), batch=4).draw(np.random.default_rng(0))
+    Minibatch: 4 LEDs, weights from 1 to 1
+    """
 
     leds: NDArray[np.int64]
     weights: NDArray[np.float64]
     size: int
+
+    def __repr__(self) -> str:
+        weights = f", weights from {self.weights.min():.3g} to {self.weights.max():.3g}" if len(self.leds) else ""
+        return f"Minibatch: {len(self.leds)} LEDs{weights}"
 
 
 def _plain(leds: NDArray[np.int64]) -> Minibatch:
@@ -48,6 +65,10 @@ class Sampler(ABC):
         copied, ahead = copy.deepcopy((self, rng))
         return [copied.draw(ahead) for _ in range(draws)]
 
+    def __repr__(self) -> str:
+        drawn = getattr(self, "batch", None) or len(self.population)
+        return f"{type(self).__name__}: {drawn} of {len(self.population)} LEDs an iteration"
+
     @property
     def is_fixed(self) -> bool:
         """True if every draw is the same, so that misfits of different iterations can be compared."""
@@ -65,7 +86,11 @@ class Sampler(ABC):
 
 
 class AllLEDs(Sampler):
-    """Every measurement in every iteration: the paper's "Full"."""
+    """Every LED of ``population`` in every iteration: the paper's "Full".
+
+    >>> AllLEDs(np.arange(49))
+    AllLEDs: 49 of 49 LEDs an iteration
+    """
 
     name = "all"
 
@@ -81,7 +106,11 @@ class AllLEDs(Sampler):
 
 
 class FixedSubset(AllLEDs):
-    """``batch`` LEDs drawn once and kept: the paper's "Batch" rivals."""
+    """``batch`` LEDs of ``population``, drawn once with ``rng`` and kept: the paper's "Batch" rivals.
+
+    >>> FixedSubset(np.arange(49), 3, np.random.default_rng(0)).population.shape
+    (3,)
+    """
 
     name = "fixed"
 
@@ -96,7 +125,11 @@ class FixedSubset(AllLEDs):
 
 
 class UniformSampler(Sampler):
-    """``batch`` LEDs drawn independently, with replacement: the mathematics of the paper."""
+    """``batch`` LEDs of ``population``, drawn independently, with replacement: the mathematics of the paper.
+
+    >>> UniformSampler(np.arange(1), 10).draw(np.random.default_rng(0))  # the only LED, ten times
+    Minibatch: 1 LEDs, weights from 10 to 10
+    """
 
     name = "uniform"
 
@@ -131,7 +164,12 @@ class _Deck:
 
 
 class EpochSampler(Sampler):
-    """Reshuffled epochs: every LED once before any comes again ("cycling through all the measurements")."""
+    """``batch`` LEDs of ``population`` in reshuffled epochs: every LED comes once before any comes again.
+
+    >>> sampler, rng = EpochSampler(np.arange(6), 3), np.random.default_rng(0)
+    >>> sorted(int(led) for _ in range(2) for led in sampler.draw(rng).leds)
+    [0, 1, 2, 3, 4, 5]
+    """
 
     name = "epochs"
 
@@ -150,11 +188,14 @@ class EpochSampler(Sampler):
 
 
 class StratifiedSampler(Sampler):
-    """Bright and dark field each in their own reshuffled epochs, in proportion to their number.
+    """``batch`` LEDs, bright and dark field each in their own reshuffled epochs, in proportion to their number.
 
     At a flat start only bright-field LEDs have a gradient, and a plain minibatch may hold none of them. Here each
     holds its share (at least one, unless the batch is 1), and weights N_s/b_s · B/N correct for the rounding of the
-    share.
+    share. ``bright_field`` is one bool for each LED: ``model.geometry.bright_field``.
+
+    >>> StratifiedSampler(np.arange(9), 3, np.arange(9) < 2).draw(np.random.default_rng(0))
+    Minibatch: 3 LEDs, weights from 0.667 to 1.17
     """
 
     name = "stratified"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition import Acquisition, ArrayFrames, CalibratedFrames, Frames
+from fouriscope.acquisition import Acquisition, ArrayFrames, CalibratedFrames, Frames, FrameSequence
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.patchwork import PatchworkModel, Point, PupilOverField
 from fouriscope.forward.model import LEDs
@@ -22,8 +22,8 @@ from fouriscope.simulation import Camera, check_noise
 GROUP_BYTES = 256 * 2**20
 
 
-@dataclass(frozen=True, eq=False)
-class FieldSimulation:
+@dataclass(frozen=True, eq=False, repr=False)
+class FieldSimulation(FrameSequence):
     """Frames that are computed when they are asked for; made by :func:`simulate_field`.
 
     It is a :class:`~fouriscope.acquisition.Frames`, but one frame alone costs the transforms of the whole object: ask
@@ -79,15 +79,15 @@ class FieldSimulation:
         """Frame ``index``, on its own."""
         return next(self.frames([index]))
 
+    def _read_each(self, numbers: range) -> Iterator[NDArray[Any]]:
+        return self.frames(numbers)
+
     def acquisition(self) -> Acquisition:
         """All frames in memory, with the microscope that took them and the truth.
 
         A pupil that changes over the field is not told: no single one would be right.
         """
-        stack = np.empty(self.shape, self.dtype)
-        for frame, place in zip(self.frames(), stack, strict=True):
-            place[:] = frame
-        frames: Frames = ArrayFrames(stack)
+        frames: Frames = ArrayFrames(np.asarray(self, self.dtype))
         if self.camera is not None:
             frames = CalibratedFrames(frames, offset=self.offset, gain=self.gain)
         pupil = self.model.pupil if isinstance(self.model.pupil, Pupil) else Pupil()

@@ -59,6 +59,8 @@ class ForwardModel:
     >>> model = fs.ForwardModel(optics, leds, frame_shape=(100, 100))
     >>> len(model), model.object_shape, round(model.synthetic_na, 3)
     (293, (500, 500), 0.677)
+    >>> model
+    ForwardModel: 293 LEDs, frames of 100 × 100, phase object of 500 × 500, NA 0.2 → 0.677, pixel 0.16 µm
     """
 
     def __init__(
@@ -138,6 +140,15 @@ class ForwardModel:
     def __len__(self) -> int:
         """Number of LEDs."""
         return len(self.geometry.na)
+
+    def __repr__(self) -> str:
+        margin = f" with a margin of {self.geometry.margin}" if self.geometry.margin else ""
+        return (
+            "ForwardModel: {} LEDs, frames of {} × {}".format(len(self), *self.frame_shape)
+            + margin
+            + ", {} object of {} × {}".format(self.object.name, *self.object_shape)
+            + f", NA {self.optics.na:.3g} → {self.synthetic_na:.3g}, pixel {self.object_pixel[1] * 1e6:.3g} µm"
+        )
 
     @property
     def optics(self) -> Optics:

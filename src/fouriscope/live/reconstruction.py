@@ -91,6 +91,10 @@ class LiveReconstruction:
         self._population_begun, self._look_next = 0, 1
         self._replaced_at: int | None = None
 
+    def __repr__(self) -> str:
+        arrived, wanted = self.arrived, self.wanted
+        return f"LiveReconstruction: {int((arrived & wanted).sum())} of {int(wanted.sum())} frames, {self.history!r}"
+
     def add(self, frame: NDArray[Any], led: int) -> None:
         """The frame of LED ``led`` has been taken. Raises, and goes on without it, if it is not a frame."""
         self.frames.add(frame, led)

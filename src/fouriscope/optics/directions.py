@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import FloatArray, read_only_pairs, require_point, select, sines
-from fouriscope.optics.illumination import Illumination
+from fouriscope.optics.illumination import Illumination, told_of_directions
 from fouriscope.optics.objective import require_positive
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Directions:
     """Illumination directions that are known as such, from a calibration or a goniometer.
 
@@ -49,6 +49,10 @@ class Directions:
     def __len__(self) -> int:
         return len(self.na)
 
+    def __repr__(self) -> str:
+        height = "" if self.height is None else f", {self.height * 1e3:.4g} mm below the sample"
+        return f"Directions: {told_of_directions(self.na)}{height}"
+
     def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
         """(N, 2) array of (na_y, na_x) at the patch centred ``patch_center`` = (y, x) metres from the optical axis."""
         center = require_point("patch_center", patch_center)
@@ -67,7 +71,7 @@ class Directions:
         return Directions(select(self.na, indices), self.height)
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Adjusted:
     """Any illumination with each of its directions moved a little: what a calibration found LED by LED.
 
@@ -96,6 +100,9 @@ class Adjusted:
 
     def __len__(self) -> int:
         return len(self.base)
+
+    def __repr__(self) -> str:
+        return f"Adjusted: {self.base!r}, each moved by up to NA {np.hypot(*self.shifts.T).max():.2g}"
 
     @property
     def height(self) -> float | None:

@@ -33,7 +33,7 @@ class Illumination(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LEDArray:
     """LEDs in a plane below the sample.
 
@@ -57,8 +57,8 @@ class LEDArray:
     Examples
     --------
     >>> leds = LEDArray.disc(pitch=4e-3, height=70e-3, radius=9.5)
-    >>> len(leds)
-    293
+    >>> leds
+    LEDArray: 293 LEDs up to NA 0.477, 70 mm below the sample
     >>> LEDArray.at([(0.0, 30e-3)], height=40e-3).directions().tolist()
     [[0.0, 0.6]]
     """
@@ -202,6 +202,16 @@ class LEDArray:
     def __len__(self) -> int:
         return len(self.positions)
 
+    def __repr__(self) -> str:
+        told = [told_of_directions(self.directions()), f"{self.height * 1e3:.4g} mm below the sample"]
+        if self.rotation:
+            told.append(f"turned by {math.degrees(self.rotation):.3g}°")
+        if any(self.offset):
+            told.append("displaced by ({:.3g}, {:.3g}) mm".format(*(1e3 * part for part in self.offset)))
+        if self.slide is not None:
+            told.append(f"{self.slide.thickness * 1e3:.3g} mm of glass")
+        return f"LEDArray: {', '.join(told)}"
+
     def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
         """(N, 2) array of (na_y, na_x) at the patch centred ``patch_center`` = (y, x) metres from the optical axis."""
         cos, sin = math.cos(self.rotation), math.sin(self.rotation)
@@ -242,6 +252,15 @@ class LEDArray:
     def subset(self, indices: ArrayLike) -> LEDArray:
         """The same array with only the LEDs of ``indices`` (integers, or a boolean mask), in that order."""
         return replace(self, positions=select(self.positions, indices))
+
+
+def told_of_directions(na: FloatArray) -> str:
+    """How many LEDs there are and how far out, in words.
+
+    >>> told_of_directions(np.array([(0.0, 0.1), (0.3, 0.4)]))
+    '2 LEDs up to NA 0.5'
+    """
+    return f"{len(na)} LEDs up to NA {np.hypot(na[:, 0], na[:, 1]).max(initial=0.0):.3g}"
 
 
 def _row_major(y: FloatArray, x: FloatArray) -> FloatArray:

@@ -16,9 +16,11 @@ ComplexArray = NDArray[np.complex128]
 
 # f = m·du divided by du again need not give m to the last bit; nearer than this to a bin means on the bin.
 _ON_A_BIN = 1e-9
+# Coefficients that a pupil shows of itself.
+TOLD = 8
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pupil:
     """The complex transmission of the objective over spatial frequency.
 
@@ -45,6 +47,8 @@ class Pupil:
     >>> edge = optics.cutoff
     >>> abs(Pupil(defocus=10e-6).evaluate(0.0, [0.0, edge, 1.000001 * edge], optics)).round(12).tolist()
     [1.0, 1.0, 0.0]
+    >>> Pupil({5: 0.4, 7: -0.3}, defocus=10e-6)
+    Pupil: Zernike 5: 0.4, 7: -0.3 rad, defocus 10 µm
     """
 
     zernike: Mapping[int, float] = field(default_factory=dict)
@@ -67,6 +71,16 @@ class Pupil:
                 raise InvalidInputError("a pupil array must be finite; put 0 where the pupil is opaque or unknown.")
             array.setflags(write=False)
             object.__setattr__(self, "array", array)
+
+    def __repr__(self) -> str:
+        told = [f"{j}: {c:.3g}" for j, c in self.zernike.items() if c]
+        if told:
+            told = [f"Zernike {', '.join(told[:TOLD])}{f' and {len(told) - TOLD} more' if told[TOLD:] else ''} rad"]
+        if self.defocus:
+            told.append(f"defocus {self.defocus * 1e6:.3g} µm")
+        if self.array is not None:
+            told.append("array of {} × {}".format(*self.array.shape))
+        return f"Pupil: {', '.join(told) or 'clear'}"
 
     @property
     def is_clear(self) -> bool:

@@ -13,7 +13,21 @@ from fouriscope.optics.objective import require_positive
 
 @dataclass(frozen=True)
 class GlassSlide:
-    """A plane sheet of glass between the LEDs and the sample: ``thickness`` in metres, refractive ``index`` n ≥ 1."""
+    """A plane sheet of glass between the LEDs and the sample, which bends their light towards the axis.
+
+    Parameters
+    ----------
+    thickness
+        In metres; 1e-3 is usual.
+    index
+        Refractive index n ≥ 1, about 1.52.
+
+    Examples
+    --------
+    >>> from fouriscope.optics import LEDArray
+    >>> LEDArray.at([(0.0, 30e-3)], height=40e-3, slide=GlassSlide(1e-3, 1.52)).directions().round(3).tolist()
+    [[0.0, 0.604]]
+    """
 
     thickness: float
     index: float

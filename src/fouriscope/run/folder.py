@@ -39,12 +39,34 @@ FORMAT = 1
 
 
 class RunFolder:
-    """Reads and writes one run folder."""
+    """One run on the disk: its configuration, provenance, status, metrics, checkpoint and result, read and written.
+
+    ``RunFolder.open(path)`` looks at a run, :meth:`fouriscope.Result.load` takes its pictures.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     run = RunFolder.create(f"{place}/first", {"solver": {"batch": 60}}, {})
+    ...     run.write_status("finished", "300 iterations")
+    ...     run.close()
+    ...     RunFolder.open(run.path).status()["state"], RunFolder.open(run.path).config()
+    ('finished', {'solver': {'batch': 60}})
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._metrics: TextIO | None = None
         self._lock: FolderLock | None = None
+
+    def __repr__(self) -> str:
+        try:
+            status = self.status()
+        except RunFolderError:
+            return f"RunFolder: {self.path}, no run yet"
+        return f"RunFolder: {self.path}, {status.get('state')}" + (
+            f" ({reason})" if (reason := status.get("reason")) else ""
+        )
 
     @classmethod
     def create(cls, path: str | Path, config: dict[str, Any], provenance: dict[str, Any]) -> RunFolder:

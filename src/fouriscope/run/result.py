@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fouriscope import metrics
+from fouriscope.acquisition.thumbnails import image_uri, page, thinned
 from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.phases import flattened, unwrap, wrap
-from fouriscope.run.result_files import write_result_files
+from fouriscope.run.result_files import read_result_files, write_result_files
 from fouriscope.run.result_geometry import ResultGeometry
 from fouriscope.solvers import EPRY, Descent, History, Solver
 from fouriscope.verdict import Verdict
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """A reconstruction, cut to the measured window.
 
@@ -112,6 +113,61 @@ class Result:
             verdict=verdict,
         )
 
+    @classmethod
+    def load(cls, path: str | Path) -> Result:
+        """The result of a run folder, as :meth:`save` or the command line wrote it.
+
+        Phase, pupil, geometry, history and verdict come back as they were; of the amplitude the last digit may differ,
+        since files hold e^{−μ} and not μ. Raises :class:`~fouriscope.errors.RunFolderError` where there is no result.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, fouriscope as fs
+        >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+        >>> model = fs.ForwardModel(optics, fs.LEDArray.square(5, pitch=4e-3, height=70e-3), frame_shape=(16, 16))
+        >>> data = fs.simulate(model, np.eye(*model.object_shape), seed=0)
+        >>> result = fs.reconstruct(data, batch=10, iterations=5, seed=0)
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     loaded = fs.Result.load(result.save(f"{place}/run"))
+        >>> bool(np.array_equal(loaded.phase, result.phase)), loaded.stop_reason
+        (True, '5 iterations')
+        """
+        folder = RunFolder.open(path)
+        provenance, state = folder.provenance(), folder.status().get("state")
+        if provenance.get("kind") == "field":
+            raise RunFolderError(
+                f"{folder.path} is a whole field, which may be larger than the memory; open its "
+                "result/field.ome.zarr and result/object.zarr with zarr, a part at a time"
+            )
+        files = folder.path / "result"
+        if state not in ("finished", "interrupted") or not files.is_dir():
+            raise RunFolderError(
+                f"{folder.path}: the run is {state} and has no result yet; wait for it, or go on with: "
+                f"fouriscope resume {folder.path}"
+            )
+        return cls(history=folder.history(), config=folder.config(), provenance=provenance, **read_result_files(files))
+
+    def __repr__(self) -> str:
+        rows, columns = self.phase.shape
+        finite = self.phase[np.isfinite(self.phase)]
+        span = f", from {finite.min():.3g} to {finite.max():.3g} rad" if finite.size else ""
+        images = "phase" if self.absorption is None else "phase and amplitude"
+        size = f"{rows} × {columns} pixels of {self.pixel[1] * 1e6:.3g} µm"
+        judged = "" if self.verdict is None else f"\n{self.verdict.sentence}"
+        return f"Result: {images} of {size}{span}; {self.history!r}{judged}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: phase without its background and amplitude, with the verdict below."""
+
+        def flat() -> str:
+            amplitude = None if self.absorption is None else np.exp(-thinned(self.absorption))
+            return image_uri(flattened(thinned(self.phase), amplitude))
+
+        pictures = {"phase, without its background": flat}
+        if self.absorption is not None:
+            pictures["amplitude"] = lambda: image_uri(np.exp(-thinned(np.asarray(self.absorption))))
+        return page(repr(self), pictures)
+
     @property
     def wrapped_phase(self) -> NDArray[Any]:
         """The phase in (−π, π]."""
@@ -145,7 +201,10 @@ class Result:
         return metrics.snr_both(self.phase, truth)
 
     def save(self, path: str | Path) -> Path:
-        """Write a run folder: the same files that the command line writes, but for the checkpoint."""
+        """Write a run folder: the same files that the command line writes, but for the checkpoint.
+
+        :meth:`load` reads it again.
+        """
         folder = RunFolder.create(path, self.config, self.provenance)
         try:
             for record in self.history:

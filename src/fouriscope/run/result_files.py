@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope import plots
+from fouriscope.acquisition.stored import READ_ERRORS, first_line
+from fouriscope.errors import RunFolderError
 from fouriscope.run.files import atomic_write, write_json, write_text
 from fouriscope.run.halving import Levels, mean_levels, phase_levels
 from fouriscope.run.ome_tiff import write_ome_tiff
 from fouriscope.run.ome_zarr import create_object, write_ome_zarr
-from fouriscope.run.phases import background
+from fouriscope.run.phases import background, nearest_turn
+from fouriscope.run.result_geometry import ResultGeometry
+from fouriscope.verdict import Verdict
 
 # Sharp on a screen. At 200 dots an inch drawing took more memory than an online reconstruction of 512² frames.
 FIGURE_DPI = 150
@@ -57,6 +62,49 @@ def write_result_files(result: Result, target: Path) -> None:
         verdict="" if result.verdict is None else result.verdict.sentence,
     )
     plots.save_figure(figure, target / "figure.png", dpi=FIGURE_DPI)
+
+
+def read_result_files(source: Path) -> dict[str, Any]:
+    """What :func:`write_result_files` wrote into ``source``, as arguments of a ``Result``."""
+    try:
+        summary = json.loads((source / "summary.json").read_text(encoding="utf-8"))
+        read = {"pixel": tuple(summary["pixel_size_m"]), "stop_reason": summary["stopped"]}
+        if "verdict" in summary:
+            read["verdict"] = Verdict.from_json(summary["verdict"])
+        return read | _read_images(source) | _read_optics(source)
+    except READ_ERRORS as error:
+        raise RunFolderError(f"{source}: cannot be read as a result ({first_line(error)})") from error
+
+
+def _read_images(source: Path) -> dict[str, Any]:
+    import tifffile
+    import zarr
+
+    phase = tifffile.imread(source / "phase.ome.tif")
+    absorbs = (source / "amplitude.ome.tif").exists()
+    amplitude = tifffile.imread(source / "amplitude.ome.tif") if absorbs else None
+    field = zarr.open_array(str(source / "object.zarr"), mode="r")
+    if field.dtype == np.complex128:  # the images are 32-bit; the field knows more digits, but not the whole turns
+        transmittance = field[...]
+        phase = nearest_turn(np.angle(transmittance), phase.astype(np.float64))
+        amplitude = np.abs(transmittance) if absorbs else None
+    if amplitude is None:
+        return {"phase": phase, "absorption": None}
+    with np.errstate(divide="ignore"):  # no light at all is an absorption without end
+        return {"phase": phase, "absorption": -np.log(amplitude)}
+
+
+def _read_optics(source: Path) -> dict[str, Any]:
+    read: dict[str, Any] = {}
+    if (source / "pupil.npy").exists():
+        read["pupil"] = np.load(source / "pupil.npy", allow_pickle=False)
+    if (source / "geometry.json").exists():
+        numbers = json.loads((source / "geometry.json").read_text(encoding="utf-8"))
+        read["geometry"] = ResultGeometry.from_files((source / "geometry.csv").read_text(encoding="utf-8"), numbers)
+        if "pupil" in numbers:
+            step_y, step_x = numbers["pupil"]["na_step"]
+            read |= {"pupil_na_step": (step_y, step_x), "pupil_recovered": numbers["pupil"]["source"] == "recovered"}
+    return read
 
 
 def _write_images(result: Result, unwrapped: NDArray[Any], flat: NDArray[Any], target: Path) -> None:

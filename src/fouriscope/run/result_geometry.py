@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Adjusted, Directions, LEDArray
+from fouriscope.optics.illumination import told_of_directions
 
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ResultGeometry:
     """The geometry of the model that explains the frames; after a calibration, the calibrated one.
 
@@ -78,6 +79,8 @@ class ResultGeometry:
         >>> geometry = ResultGeometry.of(fs.ForwardModel(optics, leds, (32, 32)))
         >>> geometry.na.shape, int(geometry.bright_field.sum()), geometry.height
         ((81, 2), 37, 0.07)
+        >>> geometry
+        ResultGeometry: 81 LEDs up to NA 0.308, 37 in bright field, NA 0.2 → 0.508
         """
         geometry = model.geometry
         light = model.illumination.base if isinstance(model.illumination, Adjusted) else model.illumination
@@ -101,6 +104,43 @@ class ResultGeometry:
             nominal_na=None if nominal_na is None else np.asarray(nominal_na, np.float64),
             **source,
         )
+
+    @classmethod
+    def from_files(cls, table: str, numbers: dict[str, Any]) -> ResultGeometry:
+        """The geometry that :meth:`table` and :meth:`numbers` wrote, to the last digit."""
+        names, *lines = (line.split(",") for line in table.splitlines())
+        columns = dict(zip(names, np.array(lines, np.float64).T, strict=True))
+
+        def pairs(y: str, x: str) -> FloatArray | None:
+            return np.stack([columns[y], columns[x]], axis=1) if y in columns else None
+
+        na, offset, slide = pairs("na_y", "na_x"), numbers["offset_m"], numbers["slide"]
+        if na is None:
+            raise InvalidInputError("the table of LEDs has no column na_y")
+        return cls(
+            na=na,
+            bright_field=columns["bright_field"] != 0,
+            wavelength=numbers["wavelength_m"],
+            objective_na=numbers["objective_na"],
+            patch_center=tuple(numbers["patch_center_m"]),
+            margin=numbers["margin_frame_pixels"],
+            zernike={int(index): value for index, value in numbers["zernike_rad_rms"].items()},
+            defocus=numbers["defocus_m"],
+            positions=pairs("y_m", "x_m"),
+            height=numbers["height_m"],
+            rotation=numbers["rotation_rad"],
+            offset=None if offset is None else tuple(offset),
+            slide=None if slide is None else (slide["thickness_m"], slide["index"]),
+            gains=columns.get("gain"),
+            nominal_na=pairs("nominal_na_y", "nominal_na_x"),
+        )
+
+    def __repr__(self) -> str:
+        told = [told_of_directions(self.na), f"{int(self.bright_field.sum())} in bright field"]
+        told.append(f"NA {self.objective_na:.3g} → {self.synthetic_na:.3g}")
+        found = {"gains": self.gains, "directions": self.nominal_na}
+        told += [f"{name} recovered" for name, value in found.items() if value is not None]
+        return f"ResultGeometry: {', '.join(told)}"
 
     @property
     def synthetic_na(self) -> float:

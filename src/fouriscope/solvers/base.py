@@ -81,6 +81,10 @@ class Solver(ABC):
         if self.calibration is not None:
             self.calibration.measurements_grew(len(before) / len(population))
 
+    def __repr__(self) -> str:
+        shape = " × ".join(map(str, self.x.shape))
+        return f"{type(self).__name__}: x of {shape}, {self.history!r}"
+
     def observed(self) -> RealArray:
         """The part of x that is compared with the truth: all of it unless a subclass knows better."""
         return self.x

@@ -65,6 +65,8 @@ class History:
     >>> history = History([Record(1, 60, 0.1, 2.0, 0.5, 100.0, 0.0), Record(2, 120, 0.2, 1.0, 0.2, 100.0, 0.0)])
     >>> history["misfit"]
     array([2., 1.])
+    >>> history
+    History: 2 iterations in 0.2 s, misfit 2 → 1
     """
 
     def __init__(self, records: list[Record] | None = None) -> None:
@@ -75,6 +77,15 @@ class History:
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def __repr__(self) -> str:
+        if not self.records:
+            return "History: no iteration yet"
+        first, last = self.records[0], self.last
+        return (
+            f"History: {len(self)} iterations in {last.seconds:.2g} s, misfit {first.misfit:.3g} → {last.misfit:.3g}"
+            + (f", SNR {last.snr:.1f} dB" if math.isfinite(last.snr) else "")
+        )
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)

@@ -29,7 +29,11 @@ class StopRule(ABC):
 
 @dataclass(frozen=True)
 class Iterations(StopRule):
-    """After ``count`` iterations."""
+    """Stop after ``count`` iterations.
+
+    >>> Iterations(200) | Seconds(60)
+    (Iterations(count=200) | Seconds(limit=60))
+    """
 
     count: int
 
@@ -46,7 +50,11 @@ class Iterations(StopRule):
 
 @dataclass(frozen=True)
 class Seconds(StopRule):
-    """After ``limit`` seconds in the solver."""
+    """Stop after ``limit`` seconds in the solver; callbacks are not counted.
+
+    >>> Seconds(60) & Iterations(20)  # a minute, but at least twenty iterations
+    (Seconds(limit=60) & Iterations(count=20))
+    """
 
     limit: float
 
@@ -63,9 +71,12 @@ class Seconds(StopRule):
 
 @dataclass(frozen=True)
 class Residual(StopRule):
-    """When the fixed-point residual, averaged over ``window`` iterations, has fallen to ``tolerance``.
+    """Stop when the fixed-point residual, averaged over ``window`` iterations, has fallen to ``tolerance``.
 
     Minibatches make the residual noisy: the average over a window is what can be trusted.
+
+    >>> Residual(1e-4) | Iterations(500)
+    (Residual(tolerance=0.0001, window=10) | Iterations(count=500))
     """
 
     tolerance: float
@@ -91,6 +102,9 @@ class AnyOf(StopRule):
     def __init__(self, *rules: StopRule) -> None:
         self.rules = rules
 
+    def __repr__(self) -> str:
+        return f"({' | '.join(map(repr, self.rules))})"
+
     def __call__(self, history: History) -> str | None:
         return next((reason for rule in self.rules if (reason := rule(history)) is not None), None)
 
@@ -103,6 +117,9 @@ class AllOf(StopRule):
 
     def __init__(self, *rules: StopRule) -> None:
         self.rules = rules
+
+    def __repr__(self) -> str:
+        return f"({' & '.join(map(repr, self.rules))})"
 
     def __call__(self, history: History) -> str | None:
         reasons = [rule(history) for rule in self.rules]

@@ -26,7 +26,7 @@ LEAST_DECIBELS = 0.05
 STANDARD_ERRORS = 1.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tuning:
     """What a search found.
 
@@ -55,6 +55,13 @@ class Tuning:
     held_out: NDArray[np.int64]
     misfits: NDArray[np.float64] | None = None
     settings: Mapping[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        by = "the truth" if self.criterion == "truth" else f"{len(self.held_out)} held-out frames"
+        values = [trial.value for trial in self.trials]
+        tried = f", {len(values)} trials from {min(values):.3g} to {max(values):.3g}" if values else ""
+        told = " (all as good)" if values and self.flat else ""
+        return f"Tuning: {self.key} = {self.value:.4g} by {by}{tried}{told}"
 
     @property
     def best(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -72,6 +72,23 @@ class Verdict:
     def as_json(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Verdict:
+        """The verdict that :meth:`as_json` gave, also after JSON made lists of its tuples.
+
+        >>> verdict = Verdict("good", "Good: all.", ("a warning",), resolution=Resolution(0.6e-6, 0.5e-6, 0.7e-6))
+        >>> Verdict.from_json(verdict.as_json()) == verdict
+        True
+        """
+        held_out, resolution = values["held_out"], values["resolution"]
+        parts = {
+            "warnings": tuple(values["warnings"]),
+            "held_out": None if held_out is None else HeldOut(**{**held_out, "leds": tuple(held_out["leds"])}),
+            "resolution": None if resolution is None else Resolution(**resolution),
+            "contradicting": tuple(Contradiction(**one) for one in values["contradicting"]),
+        }
+        return cls(**{**values, **parts})
 
 
 def not_judged(reason: str) -> Verdict:
