@@ -19,7 +19,6 @@ from fouriscope.run.assemble import build_prior, build_solver, build_stop
 from fouriscope.run.config import explain
 from fouriscope.run.provenance import FrameDigest, provenance
 from fouriscope.run.recipe import AUTO, completed, is_auto
-from fouriscope.run.result import recovered_pupil
 from fouriscope.run.sections import AlignmentSection, CalibrationSection, Section
 from fouriscope.solvers import Callback
 
@@ -175,7 +174,7 @@ def reconstruct(
         solver.stop_reason or "",
         config.model_dump(mode="json", exclude_none=True),
         provenance(data, digest=digest),
-        pupil=recovered_pupil(solver),
+        pupil=solver.recovered_pupil,
         nominal_na=nominal,
     )
 

@@ -44,10 +44,8 @@ from fouriscope.run.sections import (
     SquareSection,
     StopSection,
 )
-from fouriscope.solvers import ADMM, EPRY, RED, Descent, Iterations, PnP, Residual, Seconds, Spectral, StopRule
+from fouriscope.solvers import ADMM, EPRY, RED, Iterations, PnP, Residual, Seconds, Solver, Spectral, StopRule
 from fouriscope.solvers.start import StartName, starting_point
-
-BuiltSolver = Descent | EPRY
 
 
 def build_illumination(section: Any, folder: Path = Path()) -> Illumination:
@@ -235,7 +233,7 @@ def build_solver(
     prior_absorption: Prior | None = None,
     start: NDArray[Any] | None = None,
     watch: Callable[[NDArray[Any], NDArray[Any] | None], object] | None = None,
-) -> BuiltSolver:
+) -> Solver:
     """The solver, ready to run; priors and ``start`` stand in for what a file cannot hold.
 
     ``watch`` is shown each frame and its own mask while they are checked.
@@ -266,7 +264,7 @@ def solver_with(
     start: StartName | NDArray[Any],
     prior: Prior | None = None,
     prior_absorption: Prior | None = None,
-) -> BuiltSolver:
+) -> Solver:
     """The configured solver over a fidelity and a sampler, with its calibration."""
     if config.calibration.leds:
         _require_room(fidelity.model, config.calibration.leds_bound)
@@ -315,7 +313,7 @@ def _build_method(
     common: dict[str, Any],
     prior: Prior | None,
     prior_absorption: Prior | None,
-) -> BuiltSolver:
+) -> Solver:
     settings = config.solver
     if settings.method == "epry":
         _refuse_prior(config, prior, prior_absorption)
