@@ -20,6 +20,7 @@ EPRY: dict[str, Any] = {
     "prior": {"name": "none"},
 }
 SPECTRAL: dict[str, Any] = {
+    "frames": {"truth": None},
     "solver": {"method": "spectral", "loss": "amplitude", "start": "epry", "batch": 12},
     "object": {"model": "wave", "margin": 2},
     "calibration": {"gains": True, "zernike": True},
