@@ -19,7 +19,7 @@ from fouriscope.alignment import align
 from fouriscope.calibration import Calibration, LEDGains, ZernikePupil
 from fouriscope.fidelity import AllLEDs, DataFidelity, StratifiedSampler
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Pupil, automatic_margin
+from fouriscope.optics import automatic_margin
 from fouriscope.priors import BM3D, TV, NoPrior, Prior
 from fouriscope.solvers import EPRY, Iterations, PnP
 from fouriscope.tuning.holdout import hold_out
@@ -115,9 +115,7 @@ def epry(
     population = np.flatnonzero(fidelity.weights > 0)
     solver = EPRY(fidelity, AllLEDs(population), pupil_step=1.0, decay=decay, order="random", seed=0)
     solver.solve(Iterations(PASSES))
-    known = fidelity.model.pupil
-    found = fidelity.model.revised(pupil=Pupil(known.zernike, known.defocus, array=solver.pupil))
-    return tuple(misfits(data, found, solver.x, leds) for leds in (held, population))  # type: ignore[return-value]
+    return tuple(misfits(data, solver.model, solver.x, leds) for leds in (held, population))  # type: ignore[return-value]
 
 
 def misfits(data: Acquisition, model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64]) -> NDArray[np.float64]:

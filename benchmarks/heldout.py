@@ -15,7 +15,7 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.acquisition.masks import mask_of
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Illumination, Pupil, automatic_margin
+from fouriscope.optics import Illumination, automatic_margin
 from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
 from fouriscope.settings import RunConfig
 from fouriscope.solvers import EPRY, Iterations
@@ -118,8 +118,7 @@ def plain_epry(
     population = np.flatnonzero(fidelity.weights > 0)
     solver = EPRY(fidelity, AllLEDs(population), order="random", pupil_step=1.0, decay=DECAY, seed=0)
     solver.solve(Iterations(sweeps))
-    known = model.pupil
-    return model.revised(pupil=Pupil(known.zernike, known.defocus, array=solver.pupil)), solver.x
+    return solver.model, solver.x
 
 
 def field_model(

@@ -16,7 +16,6 @@ from fouriscope.run import Result
 from fouriscope.run.aligned import aligned
 from fouriscope.run.assemble import build_solver, build_stop
 from fouriscope.run.provenance import FrameDigest, provenance
-from fouriscope.run.result import recovered_pupil
 from fouriscope.solvers import Callback
 
 
@@ -133,6 +132,6 @@ def reconstruct(
         solver.stop_reason or "",
         config.model_dump(mode="json", exclude_none=True),
         provenance(data, digest=digest),
-        pupil=recovered_pupil(solver),
+        pupil=solver.recovered_pupil,
         nominal_na=nominal,
     )

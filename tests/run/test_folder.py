@@ -22,7 +22,7 @@ import zarr
 from fouriscope.errors import RunFolderError
 from fouriscope.run import Result, RunFolder
 from fouriscope.run.files import atomic_write, read_arrays, remove_leftovers, write_arrays, write_json, write_text
-from fouriscope.run.folder import FORMAT
+from fouriscope.run.folder import CHECKPOINT_VERSION, FORMAT
 from fouriscope.run.lock import FolderLock
 from fouriscope.solvers import History, Record, SolverState
 
@@ -306,6 +306,44 @@ def test_a_damaged_checkpoint_is_said_to_be_one(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(RunFolderError, match=r"checkpoint.npz: damaged .*delete it to start .* from the beginning"):
             folder.read_checkpoint()
+
+
+def test_a_checkpoint_carries_its_version_and_another_is_refused(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path / "run")
+    path = tmp_path / "run" / "checkpoint.npz"
+    folder.write_checkpoint(SolverState({"x": np.zeros((2, 3))}, {"q": 1.5}), 5)
+    folder.close()
+    arrays, values = read_arrays(path)
+    assert values["version"] == CHECKPOINT_VERSION == 1
+    for version in (0, 2, "next"):
+        write_arrays(path, arrays, values | {"version": version})
+        with pytest.raises(
+            RunFolderError,
+            match=rf"checkpoint.npz: written by another version .*format {version}, this one reads 1\); "
+            "delete it to begin this run anew, or go on with the version that wrote it",
+        ):
+            folder.read_checkpoint()
+
+
+def test_a_checkpoint_from_before_there_were_versions_is_read(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path / "run")
+    folder.close()
+    write_arrays(tmp_path / "run" / "checkpoint.npz", {"x": np.ones(3)}, {"iterations": 4, "solver": {"q": 1.5}})
+    states: list[SolverState] = []
+    assert folder.restore(states.append) == 4
+    np.testing.assert_array_equal(states[0].arrays["x"], np.ones(3))
+    assert states[0].values == {"q": 1.5}
+
+
+def test_nothing_is_restored_without_a_checkpoint_and_what_it_lacks_is_said(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path / "run")
+    states: list[SolverState] = []
+    assert folder.restore(states.append) == 0
+    assert not states
+    folder.write_checkpoint(SolverState({}, {}), 5)
+    folder.close()
+    with pytest.raises(RunFolderError, match=r"checkpoint.npz: 'x' is missing.*delete it to start this run"):
+        folder.restore(lambda state: state.arrays["x"])
 
 
 @pytest.mark.parametrize("name", ["status.json", "provenance.json", "config.toml"])

@@ -20,6 +20,7 @@ from fouriscope.acquisition import ArrayFrames, open_frames
 from fouriscope.errors import DivergenceError, InvalidInputError, RunFolderError
 from fouriscope.run import Result, RunFolder, load_config, resume_run, start_run
 from fouriscope.run.execute import input_files
+from fouriscope.run.files import read_arrays, write_arrays
 from fouriscope.run.provenance import checksum
 from fouriscope.solvers import Callback, History
 from tests.run.problems import config, write_acquisition
@@ -119,6 +120,21 @@ def test_a_checkpoint_of_another_method_is_refused(tmp_path: Path) -> None:
     RunFolder.open(tmp_path / "pnp" / "run").write_checkpoint(*foreign)
     with pytest.raises(RunFolderError, match="delete it to start this run from the beginning"):
         resume_run(tmp_path / "pnp" / "run")
+
+
+def test_a_checkpoint_without_a_version_goes_on_and_one_of_another_is_refused(
+    configuration: Path, uninterrupted: Result, tmp_path: Path
+) -> None:
+    run(configuration, tmp_path / "run", stop_at(7))
+    path = tmp_path / "run" / "checkpoint.npz"
+    arrays, values = read_arrays(path)
+    write_arrays(path, arrays, values | {"version": 99})
+    with pytest.raises(RunFolderError, match="format 99, this one reads 1"):
+        resume_run(tmp_path / "run")
+    assert len(RunFolder.open(tmp_path / "run").history()) == 7, "nothing is lost by asking"
+    del values["version"]
+    write_arrays(path, arrays, values)
+    assert_equal_runs(resume_run(tmp_path / "run"), uninterrupted, tmp_path / "run")
 
 
 def test_a_finished_run_goes_on_with_a_new_total(configuration: Path, uninterrupted: Result, tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from scipy.ndimage import gaussian_filter
 from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray, Optics, Pupil
-from fouriscope.run.assemble import BuiltSolver, build_solver, build_stop
+from fouriscope.run.assemble import build_solver, build_stop
 from fouriscope.run.judged import judge, judged_patch
 from fouriscope.settings import ReconstructionConfig
+from fouriscope.solvers import Solver
 from fouriscope.verdict import (
     Contradiction,
     HeldOut,
@@ -59,7 +60,7 @@ def frames_of(acquisition: Acquisition) -> NDArray[Any]:
     return np.stack([acquisition.frames.frame(led) for led in range(len(acquisition))])
 
 
-def solved(acquisition: Acquisition, **sections: dict[str, Any]) -> tuple[BuiltSolver, ReconstructionConfig]:
+def solved(acquisition: Acquisition, **sections: dict[str, Any]) -> tuple[Solver, ReconstructionConfig]:
     config = ReconstructionConfig.model_validate(
         {key: CONFIG.get(key, {}) | sections.get(key, {}) for key in {**CONFIG, **sections}}
     )

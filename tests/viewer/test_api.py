@@ -22,6 +22,7 @@ from fouriscope.errors import RunFolderError
 from fouriscope.forward import ForwardModel
 from fouriscope.run import RunFolder, load_config
 from fouriscope.run.assemble import build_acquisition, build_model
+from fouriscope.run.files import read_arrays, write_arrays
 from fouriscope.run.snapshot import read_snapshot
 from fouriscope.viewer.events import Watcher
 from fouriscope.viewer.images import log_spectrum
@@ -154,6 +155,16 @@ def test_epry_predicts_with_the_pupil_that_it_found(tmp_path: Path) -> None:
     expected = np.abs(np.fft.ifft2(grid) * grid.size / spectrum.size) ** 2
     assert np.allclose(image(Pages([run]), "runs/0/led/24/predicted"), expected, atol=1e-4)
     assert not np.allclose(np.abs(correction), np.abs(correction) > 0, atol=1e-2)
+
+
+def test_a_checkpoint_of_another_version_is_told_and_the_rest_is_shown(finished: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    arrays, values = read_arrays(run / "checkpoint.npz")
+    write_arrays(run / "checkpoint.npz", arrays, values | {"version": 99})
+    pages = Pages([run])
+    answer = pages.get(f"/{TOKEN}/api/runs/0/led/3/predicted")
+    assert (answer.status_code, "format 99, this one reads 1" in answer.text) == (404, True)
+    assert image(pages, "runs/0/image/phase").size
 
 
 def _model(run: Path) -> ForwardModel:

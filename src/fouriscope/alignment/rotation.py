@@ -127,7 +127,7 @@ def _likeness(
             continue
         model = trials.model(lights[AS_IT_IS])
         solver = trials.sweeps(model, replace(patch, weights=np.where(inside, weights, 0.0)), free_pupil=True)
-        model = model.revised(pupil=replace(model.pupil, array=solver.pupil))
+        model = solver.model
         found.append(
             np.stack(
                 [

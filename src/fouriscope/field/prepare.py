@@ -31,7 +31,7 @@ from fouriscope.run.execute import close_stream, input_files, resolved, with_fla
 from fouriscope.run.image_files import load_image
 from fouriscope.run.provenance import file_checksums, machine_and_versions
 from fouriscope.settings import RunConfig
-from fouriscope.solvers import Descent, Iterations
+from fouriscope.solvers import Iterations
 
 Tell = Callable[[str], object]
 
@@ -142,10 +142,9 @@ def settled_strengths(
     tile = _liveliest_tile(plain, base, plan)
     acquisition = tile_acquisition(plan.tile_config(plain, tile), base, plan.margin)
     solver = build_solver(acquisition, plan.tile_config(plain, tile))
-    assert isinstance(solver, Descent)
     solver.solve(build_stop(config.stop) | Iterations(STRENGTH_ITERATIONS))
     close_stream(acquisition)
-    found = solver.denoise.strengths
+    found = solver.strengths
     sections: dict[str, Any] = {}
     for name, number in zip(("prior", "prior_absorption"), found, strict=False):
         spec = as_prior(named[name] or config.prior).spec()

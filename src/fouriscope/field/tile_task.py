@@ -24,12 +24,12 @@ from fouriscope.field.tile_acquisition import tile_acquisition
 from fouriscope.field.tile_store import BrokenTileError, TileRecord, TileStore, checksum
 from fouriscope.optics import Pupil
 from fouriscope.parallel import threads
-from fouriscope.run.assemble import BuiltSolver, build_solver, build_stop
+from fouriscope.run.assemble import build_solver, build_stop
 from fouriscope.run.described import open_stored
 from fouriscope.run.memory import keep_freed_memory, return_free_memory
 from fouriscope.run.phases import unwrap
 from fouriscope.settings import RunConfig
-from fouriscope.solvers import EPRY, History
+from fouriscope.solvers import History
 
 ATTEMPTS = 5
 # From one attempt to the next, the part of the frames' memory that is left.
@@ -103,7 +103,7 @@ def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | Non
     phase = unwrap(phase) if model.object.band == "field" else phase
     shown = [phase] if absorption is None else [phase, absorption]
     images = np.stack([image[window] for image in shown]).astype(np.float32)
-    found = found_pupil(solver)
+    found = solver.model.pupil
     array = None if found.array is None or not plan.keeps_pupils(config) else found.array.astype(np.complex64)
     record = TileRecord(
         index=index,
@@ -153,15 +153,6 @@ def pupil_of_teachers(configured: Pupil, teachers: Sequence[TileRecord], store: 
     # Arrays are means of complex numbers: neighbours have nearly the same phases.
     array = np.asarray(np.mean(arrays, axis=0, dtype=np.complex128)) if arrays else configured.array
     return Pupil(zernike or configured.zernike, configured.defocus, array)
-
-
-def found_pupil(solver: BuiltSolver) -> Pupil:
-    """The pupil after a run, as a start for another: that of the revised model, and EPRY's correction."""
-    pupil = solver.fidelity.model.pupil
-    if not isinstance(solver, EPRY) or not solver.pupil_step:
-        return pupil
-    array = solver.pupil if pupil.array is None else solver.pupil * pupil.array
-    return Pupil(pupil.zernike, pupil.defocus, array)
 
 
 def last_misfit(history: History, frames: int) -> float:

@@ -196,6 +196,15 @@ class ForwardModel:
             )
         return indices.astype(np.int64)
 
+    def pupil_on_grid(self) -> ComplexArray:
+        """P on the frame's frequency grid (margins included), zero frequency at n//2 of each axis."""
+        step_y, step_x = self.geometry.frequency_step
+        rows, columns = (np.arange(size) - size // 2 for size in self.geometry.grid_shape)
+        values = self.pupil.evaluate(
+            (rows * step_y)[:, None], (columns * step_x)[None, :], self.optics, frequency_step=(step_y, step_x)
+        )
+        return np.asarray(values, self.complex_dtype)
+
     def check_x(self, x: RealArray) -> RealArray:
         """x as a contiguous array of the model's precision; raises where the shape is wrong."""
         x = np.asarray(x)

@@ -18,10 +18,9 @@ from fouriscope.forward.objects import RealArray
 from fouriscope.live.outlook import Foresight, Outlook
 from fouriscope.priors import Prior
 from fouriscope.run import ReconstructionConfig, Result
-from fouriscope.run.assemble import BuiltSolver, beginning_of, build_loss, build_model, solver_with
+from fouriscope.run.assemble import beginning_of, build_loss, build_model, solver_with
 from fouriscope.run.provenance import FrameDigest, provenance
-from fouriscope.run.result import recovered_pupil
-from fouriscope.solvers import History, Iterations, Record, SolverState
+from fouriscope.solvers import History, Iterations, Record, Solver, SolverState
 
 # When so many times as many frames are there as when the step was last measured, it is measured again.
 GROWTH = 1.5
@@ -81,7 +80,7 @@ class LiveReconstruction:
             )
         self.frames = frames
         self.model: ForwardModel = build_model(acquisition, config)
-        self.solver: BuiltSolver | None = None
+        self.solver: Solver | None = None
         count = len(acquisition)
         self.weights = np.ones(count) if acquisition.weights is None else np.asarray(acquisition.weights, np.float64)
         self._priors, self._start = (prior, prior_absorption), beginning_of(config, start)
@@ -173,7 +172,7 @@ class LiveReconstruction:
         return Result.of(
             *(self.solver.fidelity.model, self.x, self.history, stop_reason),
             *(self.config.model_dump(mode="json", exclude_none=True), self.provenance()),
-            pupil=recovered_pupil(self.solver),
+            pupil=self.solver.recovered_pupil,
             nominal_na=self.model.geometry.na,
         )
 

@@ -18,14 +18,14 @@ from fouriscope.live.incoming import Arrival, IncomingFiles
 from fouriscope.live.reconstruction import LiveReconstruction
 from fouriscope.parallel import thread_count
 from fouriscope.run import Result, RunConfig, RunFolder
-from fouriscope.run.assemble import BuiltSolver, build_stop
+from fouriscope.run.assemble import build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import Described
 from fouriscope.run.execute import input_files, resolved, solve_into
 from fouriscope.run.files import write_json
 from fouriscope.run.folder import FORMAT
 from fouriscope.run.microscope import build_illumination
-from fouriscope.solvers import Callback, History
+from fouriscope.solvers import Callback, History, Solver
 
 LOOK_SECONDS = 0.05
 
@@ -162,7 +162,7 @@ class WatchedFolder:
             "watch": {"complete": complete},
         }
 
-    def _solve(self, run: RunFolder, callbacks: Sequence[Callback], asked_to_stop: Callable[[], bool]) -> BuiltSolver:
+    def _solve(self, run: RunFolder, callbacks: Sequence[Callback], asked_to_stop: Callable[[], bool]) -> Solver:
         live, reason = self.live, None
         assert live is not None
         assert live.solver is not None

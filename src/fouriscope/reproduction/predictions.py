@@ -10,11 +10,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.calibration.gains import gain_ratios
 from fouriscope.fidelity import DataFidelity
-from fouriscope.forward import ForwardModel
-from fouriscope.optics import Pupil
-from fouriscope.run.assemble import BuiltSolver
-from fouriscope.run.result import recovered_pupil
-from fouriscope.solvers import EPRY
+from fouriscope.solvers import Solver
 
 
 class Prediction(NamedTuple):
@@ -24,14 +20,14 @@ class Prediction(NamedTuple):
     fitted: NDArray[np.float64]
 
 
-def predict(solver: BuiltSolver, acquisition: Acquisition, held_out: NDArray[np.int64]) -> Prediction:
+def predict(solver: Solver, acquisition: Acquisition, held_out: NDArray[np.int64]) -> Prediction:
     """Misfits of ``held_out`` frames under the object, the pupil and the LED positions that ``solver`` found.
 
     The brightness of an LED whose frame was never seen is unknown. It is 1 in the plain prediction, as bright as the
     bright field in its mean; the fitted one multiplies each frame by the one number that suits it best. Where gains are
     calibrated, the second is what compares methods: the first would mostly measure how far an LED is from the mean.
     """
-    model = predicting_model(solver)
+    model = solver.model
     gains = np.ones(len(model)) if model.gains is None else np.array(model.gains, np.float64)
     gains[held_out] = 1  # whatever the gauge of the others has made of them
     fidelity = DataFidelity.of(acquisition, model.revised(gains=gains), loss=solver.fidelity.loss)
@@ -39,15 +35,3 @@ def predict(solver: BuiltSolver, acquisition: Acquisition, held_out: NDArray[np.
     gains[held_out] = gain_ratios(fidelity, solver.x, held_out)
     fidelity.use(model.revised(gains=gains))
     return Prediction(plain, fidelity.misfits(solver.x, held_out))
-
-
-def predicting_model(solver: BuiltSolver) -> ForwardModel:
-    """The model as calibrated, with the pupil that EPRY keeps for itself put into it."""
-    model = solver.fidelity.model
-    pupil = recovered_pupil(solver)
-    if pupil is None or not isinstance(solver, EPRY):
-        return model
-    if model.pupil.array is None:
-        # The known part stays exact between bins, where an array is interpolated.
-        return model.revised(pupil=Pupil(model.pupil.zernike, model.pupil.defocus, array=solver.pupil))
-    return model.revised(pupil=Pupil(array=pupil))

@@ -19,12 +19,13 @@ from fouriscope.forward import ForwardModel
 from fouriscope.optics import Geometry
 from fouriscope.reproduction.protocol import BATCH, Method
 from fouriscope.run.aligned import aligned, with_alignment
-from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_model, build_solver
+from fouriscope.run.assemble import build_acquisition, build_model, build_solver
 from fouriscope.run.config import load_config, parse_config
 from fouriscope.run.execute import resolved
 from fouriscope.run.files import write_json
 from fouriscope.run.provenance import FrameDigest, describe_acquisition
 from fouriscope.settings import RunConfig
+from fouriscope.solvers import Solver
 from fouriscope.tuning import hold_out
 
 # What suits a measured sample where nothing is said: stains absorb, lenses have aberrations, LEDs differ.
@@ -109,7 +110,7 @@ class Specimen:
         acquisition = _without(build_acquisition(config, self.base), self.held_out)
         return replace(self, config=config, acquisition=acquisition, notes=tuple(kept["notes"]))
 
-    def solver(self, method: Method, gradients: int) -> tuple[BuiltSolver, int]:
+    def solver(self, method: Method, gradients: int) -> tuple[Solver, int]:
         """The solver of a method, and how many iterations it takes."""
         calibration = self.config.calibration
         kept = {"loss", "poisson_background", "start", "seed"}

@@ -16,7 +16,7 @@ from fouriscope.reproduction.experiment import Progress, curves_of, file_name, k
 from fouriscope.reproduction.predictions import predict
 from fouriscope.reproduction.protocol import METHODS, Method, method
 from fouriscope.reproduction.specimen import Specimen
-from fouriscope.run.assemble import BuiltSolver, build_model
+from fouriscope.run.assemble import build_model
 from fouriscope.run.files import write_arrays
 from fouriscope.solvers import Callback, Iterations, Record, Solver
 
@@ -160,7 +160,7 @@ def _cell(specimen: Specimen, one: Method, gradients: int, folder: Path, callbac
     return cell
 
 
-def _measured(specimen: Specimen, one: Method, solver: BuiltSolver) -> MeasuredCell:
+def _measured(specimen: Specimen, one: Method, solver: Solver) -> MeasuredCell:
     """What is kept of a solver that has ended: its images, cut to the frames' field, and its predictions."""
     model = solver.fidelity.model
     window = model.geometry.object_window

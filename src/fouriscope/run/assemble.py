@@ -26,10 +26,9 @@ from fouriscope.priors import Prior, PriorLike, as_prior
 from fouriscope.run.described import Described
 from fouriscope.run.memory import check_memory
 from fouriscope.settings import ReconstructionConfig, RunConfig
-from fouriscope.solvers import ADMM, EPRY, RED, Descent, Iterations, PnP, Residual, Seconds, Spectral, StopRule
+from fouriscope.solvers import ADMM, EPRY, RED, Descent, Iterations, PnP, Residual, Seconds, Solver, Spectral, StopRule
 from fouriscope.solvers.start import StartName, starting_point
 
-BuiltSolver = Descent | EPRY
 SOLVERS: dict[str, type[Descent]] = {"pnp": PnP, "admm": ADMM, "red": RED, "spectral": Spectral}
 
 
@@ -146,7 +145,7 @@ def build_solver(
     prior: Prior | None = None,
     prior_absorption: Prior | None = None,
     start: NDArray[Any] | None = None,
-) -> BuiltSolver:
+) -> Solver:
     """The solver, ready to run; priors and ``start`` stand in for what a file cannot hold.
 
     Frames that may hold anything are checked beforehand: :meth:`~fouriscope.Acquisition.check_frames`.
@@ -176,7 +175,7 @@ def solver_with(
     start: StartName | NDArray[Any],
     prior: Prior | None = None,
     prior_absorption: Prior | None = None,
-) -> BuiltSolver:
+) -> Solver:
     """The configured solver over a fidelity and a sampler, with its calibration."""
     if config.calibration.leds:
         _require_room(fidelity.model, config.calibration.leds_bound)
@@ -225,7 +224,7 @@ def _build_method(
     common: dict[str, Any],
     prior: Prior | None,
     prior_absorption: Prior | None,
-) -> BuiltSolver:
+) -> Solver:
     method = config.solver
     if isinstance(method, settings.EPRY):
         _refuse_prior(config, prior, prior_absorption)

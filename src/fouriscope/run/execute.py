@@ -14,13 +14,13 @@ from fouriscope.optics import Geometry
 from fouriscope.parallel import thread_count
 from fouriscope.priors import as_prior
 from fouriscope.run.aligned import aligned, with_alignment
-from fouriscope.run.assemble import BuiltSolver, build_acquisition, build_solver, build_stop
+from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.judged import judge
 from fouriscope.run.memory import return_free_memory, with_memory
 from fouriscope.run.provenance import FrameDigest, file_checksums, provenance
-from fouriscope.run.result import Result, recovered_pupil
+from fouriscope.run.result import Result
 from fouriscope.run.snapshot import Snapshot, SnapshotWriter, write_snapshot
 from fouriscope.settings import RunConfig
 from fouriscope.solvers import Callback, History, Record, Solver
@@ -173,21 +173,10 @@ def _resume(
     acquisition.check_frames(digest.add)
     _check_same_frames(run, digest)
     solver = build_solver(acquisition, config)
-    checkpoint = run.read_checkpoint()
-    if checkpoint is None:
-        run.rewind(0)
-    else:
-        state, done = checkpoint
-        if iterations is not None and iterations < done:
-            raise InvalidInputError(f"{run.path} has {done} iterations already; a new total must not be less")
-        try:
-            solver.load_state(state)
-        except KeyError as error:
-            raise RunFolderError(
-                f"{run.path / 'checkpoint.npz'}: {error} is missing, so it was written by another version or with "
-                "another configuration; delete it to start this run from the beginning"
-            ) from error
-        solver.history = run.rewind(done)
+    done = run.restore(solver.load_state)
+    if iterations is not None and iterations < done:
+        raise InvalidInputError(f"{run.path} has {done} iterations already; a new total must not be less")
+    solver.history = run.rewind(done)
     if iterations is not None:
         run.write_config(document)
     run.write_status("running")
@@ -216,14 +205,14 @@ def _check_same_frames(run: RunFolder, digest: FrameDigest) -> None:
 
 def _solve(
     run: RunFolder,
-    solver: BuiltSolver,
+    solver: Solver,
     acquisition: Acquisition,
     config: RunConfig,
     callbacks: Sequence[Callback],
     checkpoint_seconds: float | None,
     on_start: Callable[[Geometry], object] | None = None,
 ) -> Result:
-    def solve(keep: Callback) -> BuiltSolver:
+    def solve(keep: Callback) -> Solver:
         if on_start is not None:
             on_start(solver.fidelity.model.geometry)
         solver.solve(build_stop(config.stop), [keep, *callbacks])
@@ -235,7 +224,7 @@ def _solve(
 
 def solve_into(
     run: RunFolder,
-    solve: Callable[[Callback], BuiltSolver],
+    solve: Callable[[Callback], Solver],
     checkpoint_seconds: float | None = None,
     judged: Callable[[], Verdict] | None = None,
 ) -> Result:
@@ -270,7 +259,7 @@ def solve_into(
         return_free_memory()
         result = Result.of(
             *(solver.fidelity.model, solver.x, history, reason, run.config(), run.provenance()),
-            pupil=recovered_pupil(solver),
+            pupil=solver.recovered_pupil,
             nominal_na=run.provenance().get("alignment", {}).get("nominal_na"),
             verdict=verdict,
         )

@@ -25,6 +25,7 @@ import shutil
 import socket
 import tomllib
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -36,6 +37,8 @@ from fouriscope.run.lock import LOCK_NAME, FolderLock
 from fouriscope.solvers import History, Record, SolverState
 
 FORMAT = 1
+# Of checkpoints: one more when a solver can no longer read the states that it wrote. Those without a number are of 1.
+CHECKPOINT_VERSION = 1
 
 
 class RunFolder:
@@ -191,7 +194,8 @@ class RunFolder:
     def write_checkpoint(self, state: SolverState, iterations: int) -> None:
         if self._metrics is not None:
             os.fsync(self._metrics.fileno())  # a checkpoint must never be ahead of the metrics, even after a power cut
-        write_arrays(self.path / "checkpoint.npz", state.arrays, {"iterations": iterations, "solver": state.values})
+        values = {"version": CHECKPOINT_VERSION, "iterations": iterations, "solver": state.values}
+        write_arrays(self.path / "checkpoint.npz", state.arrays, values)
 
     def read_checkpoint(self) -> tuple[SolverState, int] | None:
         """The last checkpoint and its iteration, or None if the run ended before the first."""
@@ -200,11 +204,33 @@ class RunFolder:
             return None
         try:
             arrays, values = read_arrays(path)
-            return SolverState(arrays, values["solver"]), int(values["iterations"])
+            version = values.get("version", 1)
+            state, iterations = SolverState(arrays, values["solver"]), int(values["iterations"])
         except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
             raise RunFolderError(
                 f"{path}: damaged ({error}); delete it to start this run from the beginning"
             ) from error
+        if version != CHECKPOINT_VERSION:
+            raise RunFolderError(
+                f"{path}: written by another version of fouriscope (format {version}, this one reads "
+                f"{CHECKPOINT_VERSION}); delete it to begin this run anew, or go on with the version that wrote it"
+            )
+        return state, iterations
+
+    def restore(self, take: Callable[[SolverState], object]) -> int:
+        """Hand the state of the last checkpoint to ``take``; returns its iteration, or 0 if there is none."""
+        checkpoint = self.read_checkpoint()
+        if checkpoint is None:
+            return 0
+        state, iterations = checkpoint
+        try:
+            take(state)
+        except KeyError as error:
+            raise RunFolderError(
+                f"{self.path / 'checkpoint.npz'}: {error} is missing, so it was written by another version or with "
+                "another configuration; delete it to start this run from the beginning"
+            ) from error
+        return iterations
 
     def rewind(self, iterations: int) -> History:
         """Drop what came after the last checkpoint, and leftovers of a killed writer; returns what is kept."""

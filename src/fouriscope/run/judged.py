@@ -15,9 +15,9 @@ from fouriscope.calibration import LEDGains
 from fouriscope.errors import FouriscopeError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Geometry, Pupil
-from fouriscope.run.assemble import BuiltSolver, build_solver, chosen_margin
+from fouriscope.run.assemble import build_solver, chosen_margin
 from fouriscope.settings import ReconstructionConfig
-from fouriscope.solvers import EPRY, Iterations, Seconds
+from fouriscope.solvers import Iterations, Seconds, Solver
 from fouriscope.verdict import (
     Verdict,
     contradictions,
@@ -29,7 +29,6 @@ from fouriscope.verdict import (
     slow_background,
     verdict_of,
 )
-from fouriscope.verdict.heldout import with_recovered_pupil
 
 # Side of the patch on which reconstructions are repeated, in frame pixels.
 PATCH = 64
@@ -41,7 +40,7 @@ ITERATIONS, PASSES = 100, 20
 LONGEST = 10.0
 
 
-def judge(solver: BuiltSolver, acquisition: Acquisition, config: ReconstructionConfig) -> Verdict:
+def judge(solver: Solver, acquisition: Acquisition, config: ReconstructionConfig) -> Verdict:
     """Is it good? Asked of a solver that has finished, of the acquisition and the configuration that it was built from.
 
     Three more reconstructions with the configured method, and one with plain EPRY, are made of the liveliest patch of
@@ -60,8 +59,8 @@ def judge(solver: BuiltSolver, acquisition: Acquisition, config: ReconstructionC
         return not_judged("interrupted")
 
 
-def _judge(solver: BuiltSolver, acquisition: Acquisition, config: ReconstructionConfig) -> Verdict:
-    model, used = used_model(solver), solver.fidelity.weights > 0
+def _judge(solver: Solver, acquisition: Acquisition, config: ReconstructionConfig) -> Verdict:
+    model, used = solver.model, solver.fidelity.weights > 0
     dark = int(np.count_nonzero(used & ~model.geometry.bright_field))
     if np.count_nonzero(used) < LEAST_LEDS:
         return not_judged(f"{np.count_nonzero(used)} LEDs are too few to hold any of them out")
@@ -100,12 +99,7 @@ def _judge(solver: BuiltSolver, acquisition: Acquisition, config: Reconstruction
     )
 
 
-def used_model(solver: BuiltSolver) -> ForwardModel:
-    """The model with which the solver predicts frames: with the pupil that EPRY holds beside it."""
-    return with_recovered_pupil(solver) if isinstance(solver, EPRY) else solver.fidelity.model
-
-
-def _finds_gains(solver: BuiltSolver) -> bool:
+def _finds_gains(solver: Solver) -> bool:
     calibration = solver.calibration
     return calibration is not None and any(isinstance(one, LEDGains) for one in calibration.calibrators)
 
@@ -174,4 +168,4 @@ class _Repeat:
                 f"the verdict is drawn from reconstructions of {len(solver.history)} iterations instead of {wanted}, "
                 "which took long enough"
             )
-        return used_model(solver), solver.x
+        return solver.model, solver.x

@@ -19,7 +19,7 @@ from fouriscope.run.folder import RunFolder
 from fouriscope.run.phases import flattened, unwrap, wrap
 from fouriscope.run.result_files import read_result_files, write_result_files
 from fouriscope.run.result_geometry import ResultGeometry
-from fouriscope.solvers import EPRY, Descent, History, Solver
+from fouriscope.solvers import History
 from fouriscope.verdict import Verdict
 
 
@@ -106,7 +106,7 @@ class Result:
             stop_reason,
             config,
             provenance,
-            pupil=pupil_of(model) if pupil is None else np.array(pupil, model.complex_dtype),
+            pupil=model.pupil_on_grid() if pupil is None else np.array(pupil, model.complex_dtype),
             pupil_na_step=(wavelength * step_y, wavelength * step_x),
             pupil_recovered=pupil is not None,
             geometry=ResultGeometry.of(model, gains=gains, nominal_na=nominal_na),
@@ -226,26 +226,3 @@ class Result:
         except OSError as error:
             shutil.rmtree(building, ignore_errors=True)
             raise RunFolderError(f"{folder.path / 'result'}: cannot be written ({error.strerror or error})") from error
-
-
-def recovered_pupil(solver: Solver) -> ComplexArray | None:
-    """The pupil that ``solver`` found, on the frame's frequency grid, or None where it took the model's as it is.
-
-    EPRY holds a correction C that multiplies the pupil of its model; a calibration has revised the model itself.
-    """
-    if isinstance(solver, Descent) and solver.calibration is not None and solver.calibration.finds_the_pupil:
-        return pupil_of(solver.fidelity.model)
-    if not isinstance(solver, EPRY) or not solver.pupil_step:
-        return None
-    return np.asarray(solver.pupil * pupil_of(solver.fidelity.model))
-
-
-def pupil_of(model: ForwardModel) -> ComplexArray:
-    """The model's pupil on the frame's frequency grid (margins included), zero frequency at n//2 of each axis."""
-    geometry = model.geometry
-    step_y, step_x = geometry.frequency_step
-    rows, columns = (np.arange(size) - size // 2 for size in geometry.grid_shape)
-    values = model.pupil.evaluate(
-        (rows * step_y)[:, None], (columns * step_x)[None, :], geometry.optics, frequency_step=(step_y, step_x)
-    )
-    return np.asarray(values, model.complex_dtype)

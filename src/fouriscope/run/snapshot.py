@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition.arriving import arriving_below
 from fouriscope.errors import RunFolderError
 from fouriscope.run.files import read_arrays, write_arrays
-from fouriscope.run.result import pupil_of, recovered_pupil
-from fouriscope.solvers import EPRY, Descent, Record, Solver
+from fouriscope.solvers import Record, Solver
 
 SNAPSHOT_NAME = "snapshot.npz"
 SNAPSHOT_SECONDS = 1.0
@@ -82,8 +81,6 @@ class Snapshot:
         led_arrived: NDArray[Any] | None = None,
     ) -> Snapshot:
         """The state of ``solver``; misfits are unknown unless given, and of a live run it is known who has arrived."""
-        if not isinstance(solver, Descent | EPRY):
-            raise TypeError(f"a snapshot needs a solver with a model (Descent or EPRY), got {type(solver).__name__}")
         model = solver.fidelity.model
         geometry, count = model.geometry, len(model)
         arriving = arriving_below(solver.fidelity.frames)
@@ -94,14 +91,14 @@ class Snapshot:
             for image in model.object.phase_and_absorption(np.asarray(solver.x))
         ]
         assert images[0] is not None
-        pupil = recovered_pupil(solver)
+        pupil = solver.recovered_pupil
         step_y, step_x = geometry.frequency_step
         wavelength = geometry.optics.wavelength
         last = solver.history.last if len(solver.history) else None
         return cls(
             phase=images[0],
             absorption=images[1],
-            pupil=np.asarray(pupil_of(model) if pupil is None else pupil, np.complex64),
+            pupil=np.asarray(model.pupil_on_grid() if pupil is None else pupil, np.complex64),
             led_na=np.array(geometry.na, np.float64),
             led_weight=np.array(solver.fidelity.weights, np.float64),
             led_misfit=np.full(count, np.nan) if led_misfit is None else np.array(led_misfit, np.float64),

@@ -7,17 +7,20 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope import metrics
 from fouriscope.calibration import Calibration
-from fouriscope.forward.objects import RealArray
+from fouriscope.fidelity import DataFidelity, Sampler
+from fouriscope.forward import ForwardModel
+from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.reductions import distance, spread
 from fouriscope.solvers.history import History, Record
 from fouriscope.solvers.stopping import StopRule
+from fouriscope.solvers.truth import observed_phase, observed_truth
 
 
 class StepReport(NamedTuple):
@@ -37,27 +40,68 @@ class SolverState:
     arrays: dict[str, NDArray[Any]]
     values: dict[str, Any]
 
+    def part(self, name: str) -> dict[str, NDArray[Any]]:
+        """The arrays that are called ``name.…``, without that."""
+        prefix = f"{name}."
+        return {key.removeprefix(prefix): array for key, array in self.arrays.items() if key.startswith(prefix)}
+
 
 Callback = Callable[["Solver", Record], bool | None]
 
 
 class Solver(ABC):
-    """x^k → x^{k+1}. Subclasses write :meth:`step`, and declare their state for checkpoints.
+    """x^k → x^{k+1}. Subclasses write :meth:`step`, which replaces ``self._x``, and declare their state.
 
-    ``calibration``, if it is set before the first step, revises the model of the fidelity while the solver works.
+    What a method has found is asked of it: the estimate ``x``, the ``model`` that predicts frames from it, a
+    ``recovered_pupil``, the ``strengths`` of its priors. A subclass answers anew where it knows better.
+
+    Attributes
+    ----------
+    fidelity, sampler
+        d, with the model as it is known outside the method, and which measurements an iteration sees.
+    calibration
+        If it is set before the first step, it revises the model of the fidelity while the solver works.
+    denoiser_weight
+        τ of a method that pulls towards the denoised image; 0 of others.
+    balance
+        Whether the method weighs frames by how well they can be explained.
     """
 
-    def __init__(self, *, truth: RealArray | None = None) -> None:
+    denoiser_weight: float = 0.0
+    balance: bool = False
+    _x: RealArray
+
+    def __init__(
+        self, fidelity: DataFidelity, sampler: Sampler, *, seed: int = 0, truth: RealArray | None = None
+    ) -> None:
+        self.fidelity, self.sampler = fidelity, sampler
+        self.rng = np.random.default_rng(seed)
         self.history = History()
         self.stop_reason: str | None = None
         self.calibration: Calibration | None = None
         self.frames_arrived: float = math.nan
-        self._truth = truth
+        self._truth = observed_truth(fidelity.model, truth)
 
     @property
-    @abstractmethod
     def x(self) -> RealArray:
         """The current estimate; do not write to it."""
+        return self._x
+
+    @property
+    def model(self) -> ForwardModel:
+        """The model that predicts frames from x, with everything that was found beside it."""
+        return self.fidelity.model
+
+    @property
+    def recovered_pupil(self) -> ComplexArray | None:
+        """The pupil that was found, on the frame's frequency grid; None where the model's was taken as it is."""
+        finds_it = self.calibration is not None and self.calibration.finds_the_pupil
+        return self.fidelity.model.pupil_on_grid() if finds_it else None
+
+    @property
+    def strengths(self) -> list[float]:
+        """λ of the prior of each image, as last used; 0 of a method without priors."""
+        return [0.0 for _ in self.fidelity.model.object.channels]
 
     @abstractmethod
     def step(self) -> StepReport:
@@ -70,6 +114,18 @@ class Solver(ABC):
     @abstractmethod
     def load_state(self, state: SolverState) -> None:
         """Go back to a state returned by :meth:`state`."""
+
+    @abstractmethod
+    def load_estimate(self, state: SolverState) -> None:
+        """Take x and the model from a state, and nothing else: enough to predict frames, whatever the priors were."""
+
+    def settle_like(self, other: Self) -> None:
+        """Go on from the estimate of ``other``, of the same method, with what it found beside it.
+
+        Object and microscope belong together: where there is a calibration, that is the model.
+        """
+        if self.calibration is not None:
+            self.fidelity.use(other.fidelity.model)
 
     def measurements_changed(
         self, leds: NDArray[np.int64], before: NDArray[np.int64], population: NDArray[np.int64], *, begin_again: bool
@@ -86,8 +142,8 @@ class Solver(ABC):
         return f"{type(self).__name__}: x of {shape}, {self.history!r}"
 
     def observed(self) -> RealArray:
-        """The part of x that is compared with the truth: all of it unless a subclass knows better."""
-        return self.x
+        """The part of x that is compared with the truth: the phase that the frames show."""
+        return observed_phase(self.fidelity.model, self._x)
 
     def solve(self, stop: StopRule, callbacks: Sequence[Callback] = ()) -> History:
         """Iterate until ``stop`` says so, or a callback returns True. Callbacks run outside the clock."""
@@ -117,6 +173,19 @@ class Solver(ABC):
             if self.stop_reason is None and any(interrupted):
                 self.stop_reason = "interrupted"
         return self.history
+
+    def _common_arrays(self) -> dict[str, NDArray[Any]]:
+        """What sampler and calibration need to go on."""
+        arrays = {f"sampler.{name}": array for name, array in self.sampler.state_arrays().items()}
+        if self.calibration is not None:
+            found = self.calibration.state_arrays(self.fidelity.model)
+            arrays |= {f"calibration.{name}": array for name, array in found.items()}
+        return arrays
+
+    def _load_calibration(self, state: SolverState) -> None:
+        """The fidelity gets the model that the calibration, if there is one, had found."""
+        if self.calibration is not None:
+            self.calibration.load_state_arrays(state.part("calibration"), self.fidelity)
 
     def _snr(self) -> metrics.SNR:
         if self._truth is None or not np.ptp(self._truth):  # an empty slide has no signal to speak of

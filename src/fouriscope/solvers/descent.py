@@ -18,7 +18,6 @@ from fouriscope.solvers.denoising import Denoising
 from fouriscope.solvers.safeguard import Safeguard
 from fouriscope.solvers.start import StartName, starting_point
 from fouriscope.solvers.step_control import StepControl
-from fouriscope.solvers.truth import observed_phase, observed_truth
 
 RETREATS_AT_MOST = 30
 # Minibatches of which the frames are announced before they are drawn, where frames are streamed from disk.
@@ -76,11 +75,9 @@ class Descent(Solver):
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
-        self.fidelity, self.sampler = fidelity, sampler
         self.denoise = Denoising(fidelity, priors)
         self._control = StepControl(step)
-        super().__init__(truth=observed_truth(fidelity.model, truth))
-        self.rng = np.random.default_rng(seed)
+        super().__init__(fidelity, sampler, seed=seed, truth=truth)
         self._safeguard = Safeguard(fidelity)
         self._retreats = 0
         self._prepared = False
@@ -107,12 +104,12 @@ class Descent(Solver):
         """Take back what :meth:`own_state` gave."""
 
     @property
-    def x(self) -> RealArray:
-        return self._x
-
-    @property
     def priors(self) -> list[Prior]:
         return self.denoise.priors
+
+    @property
+    def strengths(self) -> list[float]:
+        return self.denoise.strengths
 
     @property
     def step_size(self) -> float:
@@ -122,9 +119,6 @@ class Descent(Solver):
     @step_size.setter
     def step_size(self, size: float) -> None:
         self._control.size = size
-
-    def observed(self) -> RealArray:
-        return observed_phase(self.fidelity.model, self._x)
 
     @np.errstate(over="ignore", invalid="ignore")  # the safeguard notices a step that goes astray, and acts
     def step(self) -> StepReport:
@@ -214,12 +208,7 @@ class Descent(Solver):
         arrays: dict[str, NDArray[Any]] = {"x": self._x, **{f"own.{name}": a for name, a in own.arrays.items()}}
         if self._safeguard.refuge is not None:
             arrays["refuge"] = self._safeguard.refuge
-        if self.calibration is not None:
-            found = self.calibration.state_arrays(self.fidelity.model)
-            arrays |= {f"calibration.{name}": array for name, array in found.items()}
-        arrays |= self._control.state_arrays()
-        arrays |= self.denoise.state_arrays()
-        arrays |= {f"sampler.{name}": array for name, array in self.sampler.state_arrays().items()}
+        arrays |= self._common_arrays() | self._control.state_arrays() | self.denoise.state_arrays()
         values = {
             "own": own.values,
             "step_size": self.step_size,
@@ -232,23 +221,22 @@ class Descent(Solver):
         }
         return SolverState(arrays, values)
 
+    def load_estimate(self, state: SolverState) -> None:
+        x = state.arrays["x"]
+        if x.shape != self._x.shape:
+            raise InvalidInputError(f"the saved estimate has shape {x.shape}, this solver {self._x.shape}")
+        self._x = x
+        self._load_calibration(state)
+
     def load_state(self, state: SolverState) -> None:
         arrays, values = state.arrays, state.values
-        if arrays["x"].shape != self._x.shape:
-            raise InvalidInputError(f"the saved estimate has shape {arrays['x'].shape}, this solver {self._x.shape}")
-
-        def part(prefix: str) -> dict[str, NDArray[Any]]:
-            return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-        self._x = arrays["x"]
-        self.load_own_state(SolverState(part("own."), values["own"]))
+        self.load_estimate(state)
+        self.load_own_state(SolverState(state.part("own"), values["own"]))
         self._control.load(float(values["step_size"]), arrays)
         self.denoise.temperature = float(values["temperature"])
         self._retreats, self._prepared = values["retreats"], values["prepared"]
         self._iterations = values["iterations"]
         self._safeguard.load(values["safeguard"], arrays.get("refuge"))
         self.denoise.load_state_arrays(arrays)
-        self.sampler.load_state_arrays(part("sampler."))
-        if self.calibration is not None:
-            self.calibration.load_state_arrays(part("calibration."), self.fidelity)
+        self.sampler.load_state_arrays(state.part("sampler"))
         self.rng.bit_generator.state = values["rng"]

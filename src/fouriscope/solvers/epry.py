@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
 from fouriscope.fidelity.pipeline import group_size
+from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.solvers._epry_arrays import mean_light, spectrum_of, union_of_pupils, x_of
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
 from fouriscope.solvers.start import StartName, starting_point
-from fouriscope.solvers.truth import observed_phase, observed_truth
 
 Order = Literal["na", "random", "sampler"]
 
@@ -137,11 +137,10 @@ class EPRY(Solver):
             raise InvalidInputError(f"pupil_start is an iteration, a whole number from 1, got {pupil_start!r}")
         if not (math.isfinite(decay) and decay >= 0):
             raise InvalidInputError(f"decay must be a number of at least 0 (0 keeps the steps), got {decay}")
-        super().__init__(truth=observed_truth(model, truth))
-        self.fidelity, self.sampler, self.order = fidelity, sampler, order
+        super().__init__(fidelity, sampler, seed=seed, truth=truth)
+        self.order = order
         self.object_step, self.pupil_step = float(object_step), float(pupil_step)
         self.pupil_start, self.decay = int(pupil_start), float(decay)
-        self.rng = np.random.default_rng(seed)
         self._spectrum = spectrum_of(model, starting_point(start, fidelity))
         pupil = union_of_pupils(model)
         self._largest_pupil = float(pupil.max())
@@ -151,20 +150,25 @@ class EPRY(Solver):
         self._x = x_of(model, self._spectrum)
 
     @property
-    def x(self) -> RealArray:
-        return self._x
-
-    def observed(self) -> RealArray:
-        return observed_phase(self.fidelity.model, self._x)
+    def pupil(self) -> ComplexArray:
+        """C on the frequency grid of the frame (margins included), zero frequency in the middle, 0 outside the disc."""
+        return self.fidelity.model.pupils.on_frame_grid(self._correction)
 
     @property
-    def pupil(self) -> ComplexArray:
-        """C on the frequency grid of the frame (margins included), zero frequency in the middle, 0 outside the disc.
+    def model(self) -> ForwardModel:
+        """The model of the fidelity, with C in its pupil if that is recovered."""
+        return self._corrected() if self.pupil_step else self.fidelity.model
 
-        ``Pupil(model.pupil.zernike, model.pupil.defocus, array=solver.pupil)`` is the recovered pupil of a model
-        whose own pupil has no array.
-        """
-        return self.fidelity.model.pupils.on_frame_grid(self._correction)
+    def _corrected(self) -> ForwardModel:
+        """C as a factor of the pupil's array: what the pupil knows in numbers stays exact between bins."""
+        model = self.fidelity.model
+        known, found = model.pupil, self.pupil
+        return model.revised(pupil=replace(known, array=found if known.array is None else known.array * found))
+
+    @property
+    def recovered_pupil(self) -> ComplexArray | None:
+        # On the bins themselves nothing need be interpolated.
+        return self.pupil * self.fidelity.model.pupil_on_grid() if self.pupil_step else super().recovered_pupil
 
     @np.errstate(over="ignore", invalid="ignore")  # _check notices what overflows, and says it
     def step(self) -> StepReport:
@@ -207,14 +211,12 @@ class EPRY(Solver):
         What a calibration predicts must be what EPRY predicts: with C in the pupil, and with the amplitude.
         """
         assert self.calibration is not None
-        model, on_grid = self.fidelity.model, self.pupil
-        if len(model.object.channels) == 1:
+        known, on_grid = self.fidelity.model.pupil, self.pupil
+        if len(self.fidelity.model.object.channels) == 1:
             raise InvalidInputError(
                 "a calibration beside EPRY predicts frames from phase and absorption: use object='complex'"
             )
-        known = model.pupil
-        array = on_grid if known.array is None else known.array * on_grid
-        self.fidelity.use(model.revised(pupil=replace(known, array=array)))
+        self.fidelity.use(self._corrected())
         revised = self.calibration.revise(self.fidelity, self._x, batch)
         self.fidelity.use(self.fidelity.model.revised(pupil=known))
         if revised:
@@ -268,10 +270,7 @@ class EPRY(Solver):
 
     def state(self) -> SolverState:
         arrays: dict[str, NDArray[Any]] = {"spectrum": self._spectrum, "correction": self._correction}
-        arrays |= {f"sampler.{name}": array for name, array in self.sampler.state_arrays().items()}
-        if self.calibration is not None:
-            found = self.calibration.state_arrays(self.fidelity.model)
-            arrays |= {f"calibration.{name}": array for name, array in found.items()}
+        arrays |= self._common_arrays()
         values = {
             "iterations": self._iterations,
             "brightest": self._brightest,
@@ -279,12 +278,10 @@ class EPRY(Solver):
         }
         return SolverState(arrays, values)
 
-    def load_state(self, state: SolverState) -> None:
-        arrays, values = state.arrays, state.values
+    def load_estimate(self, state: SolverState) -> None:
+        arrays = state.arrays
+        self._load_calibration(state)
         if self.calibration is not None:
-            prefix = "calibration."
-            saved = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-            self.calibration.load_state_arrays(saved, self.fidelity)
             self._correction = np.zeros(self.fidelity.model.pupils.box_shape, self._correction.dtype)
             self._largest_pupil = float(union_of_pupils(self.fidelity.model).max())
         for name, own in (("spectrum", self._spectrum), ("correction", self._correction)):
@@ -295,9 +292,11 @@ class EPRY(Solver):
                     "solver, model and precision that saved it"
                 )
         self._spectrum, self._correction = arrays["spectrum"], arrays["correction"]
-        self._iterations, self._brightest = int(values["iterations"]), float(values["brightest"])
-        self.sampler.load_state_arrays(
-            {name.removeprefix("sampler."): array for name, array in arrays.items() if name.startswith("sampler.")}
-        )
-        self.rng.bit_generator.state = values["rng"]
         self._x = x_of(self.fidelity.model, self._spectrum)
+
+    def load_state(self, state: SolverState) -> None:
+        values = state.values
+        self.load_estimate(state)
+        self._iterations, self._brightest = int(values["iterations"]), float(values["brightest"])
+        self.sampler.load_state_arrays(state.part("sampler"))
+        self.rng.bit_generator.state = values["rng"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +124,7 @@ class Spectral(Descent):
         self._passes = 0.0
         self._settled = False
         self._worth: NDArray[np.float64] | None = None
-        self._known: tuple[ForwardModel, float] | None = None
+        self._known: tuple[ForwardModel | None, float] | None = None
         super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
 
     def begin_at(self, x: RealArray) -> None:
@@ -200,8 +200,9 @@ class Spectral(Descent):
         self.denoise.fix(2 * scale / len(leds), self._x, 1 / _harmonic_mean(self._coverage(fidelity.model)))
         self._settled = True
 
-    def settle_like(self, other: Spectral) -> None:
-        """Weigh the frames and fix the strength as ``other`` has: to go on from its estimate with another prior."""
+    def settle_like(self, other: Self) -> None:
+        """Weigh the frames and fix the strength as ``other`` has, too."""
+        super().settle_like(other)
         self.fidelity.reweigh(other.fidelity.weights)
         self.denoise.fixed_strength = other.denoise.fixed_strength
         self._known, self._settled = None, other._settled
@@ -235,7 +236,8 @@ class Spectral(Descent):
         self._known = None
         if "coverage" in state.arrays:
             self._full = state.arrays["coverage"]
-            self._known = (self.fidelity.model, float(values["measured_at"]))
+            # Of which model is not kept. It is measured again when its pass is over: the same if the model stayed.
+            self._known = (None, float(values["measured_at"]))
 
 
 def frame_worth(variances: NDArray[np.float64], bright_field: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -17,10 +17,10 @@ from fouriscope.calibration.gains import gain_ratios
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.optics import Geometry
 from fouriscope.priors import Prior
-from fouriscope.run.assemble import BuiltSolver, build_prior, build_solver
+from fouriscope.run.assemble import build_prior, build_solver
 from fouriscope.run.config import explain
 from fouriscope.settings import ReconstructionConfig
-from fouriscope.solvers import EPRY, Callback, Iterations, Spectral
+from fouriscope.solvers import Callback, Iterations, Solver
 from fouriscope.solvers.spectral import frame_worth
 from fouriscope.solvers.truth import observed_truth
 from fouriscope.tuning.choice import STRENGTH, Criterion
@@ -76,7 +76,7 @@ class Bench:
             weights[self.held] = 0
             data = replace(data, weights=weights)
         self.data, self.start = data, start
-        self.began: BuiltSolver | None = None
+        self.began: Solver | None = None
         self.ratio: float | None = None
         self.worth = np.ones(len(self.held))
         self.misfits: dict[float, NDArray[np.float64]] = {}
@@ -87,7 +87,7 @@ class Bench:
         configured = _get(self.config, self.key) if self.key != STRENGTH else self.prior.strength
         solver = self._solver(None if configured == "auto" else float(configured))
         self._run(solver, 1.0)
-        strengths = [0.0] if isinstance(solver, EPRY) else solver.denoise.strengths
+        strengths = solver.strengths
         value = strengths[-1 if self.key == ABSORPTION_STRENGTH else 0] if configured == "auto" else float(configured)
         if not value > 0:
             raise InvalidInputError(
@@ -96,7 +96,7 @@ class Bench:
             )
         if self.key == STRENGTH and self.absorption is not None and strengths[-1] > 0:
             self.ratio = strengths[-1] / strengths[0]
-        if len(self.held) and isinstance(solver, Spectral) and solver.balance:
+        if len(self.held) and solver.balance:
             self.worth = self._worth(solver)
         self.began = solver
         return value
@@ -120,7 +120,7 @@ class Bench:
         """What a configuration needs for ``value`` to be used."""
         return {self.key: value} | ({} if self.ratio is None else {ABSORPTION_STRENGTH: self.ratio * value})
 
-    def _run(self, solver: BuiltSolver, share: float) -> None:
+    def _run(self, solver: Solver, share: float) -> None:
         """Some of the configured iterations; other limits would compare trials of different lengths."""
         iterations = self.config.stop.iterations
         solver.solve(
@@ -130,7 +130,7 @@ class Bench:
         if solver.stop_reason == "interrupted":
             raise KeyboardInterrupt
 
-    def _solver(self, value: float | None) -> BuiltSolver:
+    def _solver(self, value: float | None) -> Solver:
         prior, absorption, config = copy.deepcopy(self.prior), copy.deepcopy(self.absorption), self.config
         assert prior is not None
         if value is not None and self.key == STRENGTH:
@@ -147,14 +147,11 @@ class Bench:
         solver = build_solver(
             self.data, config, prior=prior, prior_absorption=absorption, start=self.start if began is None else began.x
         )
-        if began is not None and solver.calibration is not None:
-            # Object and microscope belong together: trials begin with what a calibration had found.
-            solver.fidelity.use(began.fidelity.model)
-        if isinstance(solver, Spectral) and isinstance(began, Spectral):
+        if began is not None:
             solver.settle_like(began)
         return solver
 
-    def _held_misfits(self, solver: BuiltSolver) -> NDArray[np.float64]:
+    def _held_misfits(self, solver: Solver) -> NDArray[np.float64]:
         fidelity = solver.fidelity
         if self.config.calibration.gains:
             model = fidelity.model
@@ -163,7 +160,7 @@ class Bench:
             fidelity.use(model.revised(gains=gains))
         return fidelity.misfits(solver.x, self.held)
 
-    def _worth(self, solver: BuiltSolver) -> NDArray[np.float64]:
+    def _worth(self, solver: Solver) -> NDArray[np.float64]:
         pixels = [max(np.count_nonzero(solver.fidelity.mask_of(int(led))), 1) for led in self.held]
         variances = self._held_misfits(solver) / np.array(pixels)
         return frame_worth(variances, solver.fidelity.model.geometry.bright_field[self.held])

@@ -14,7 +14,7 @@ from fouriscope.alignment.brightness import counted_pixels
 from fouriscope.alignment.trials import weights_of
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Geometry, Pupil
+from fouriscope.optics import Geometry
 from fouriscope.solvers import EPRY, Iterations
 
 # From an acquisition, some of whose weights are 0, to the model that was used in the end and its x.
@@ -162,17 +162,7 @@ def plain_epry(data: Acquisition, margin: int) -> tuple[ForwardModel, NDArray[An
     leds = AllLEDs(np.flatnonzero(fidelity.weights > 0))
     solver = EPRY(fidelity, leds, order="random", pupil_step=1.0, pupil_start=PUPIL_START, decay=DECAY, seed=0)
     solver.solve(Iterations(SWEEPS))
-    return with_recovered_pupil(solver), solver.x
-
-
-def with_recovered_pupil(solver: EPRY) -> ForwardModel:
-    """The model of EPRY with the correction C in its pupil: what EPRY predicts with."""
-    model = solver.fidelity.model
-    if not solver.pupil_step:
-        return model
-    known, found = model.pupil, solver.pupil
-    array = found if known.array is None else known.array * found
-    return model.revised(pupil=Pupil(known.zernike, known.defocus, array=array))
+    return solver.model, solver.x
 
 
 def misfits(

@@ -7,8 +7,6 @@ as frames. Everything here is computed when somebody asks, and takes the process
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +14,8 @@ from numpy.typing import NDArray
 
 from fouriscope.errors import RunFolderError
 from fouriscope.fidelity import DataFidelity
-from fouriscope.forward import ForwardModel
-from fouriscope.run.assemble import build_acquisition, build_calibration, build_loss, build_model
-from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
-from fouriscope.settings import RunConfig
-from fouriscope.solvers import SolverState
-from fouriscope.solvers._epry_arrays import x_of
+from fouriscope.run.found import found_so_far
 from fouriscope.viewer.folder_files import FolderFiles
 
 FloatArray = NDArray[np.float32]
@@ -72,51 +65,8 @@ class Predictions:
     def _current(self) -> tuple[DataFidelity, NDArray[Any]]:
         version = self.version()
         if self._state is None or version != self._version:
-            self._state = _load(self._files.root, self._files)
+            for name in ("config.toml", "provenance.json", "checkpoint.npz"):
+                self._files.path(name)  # raises if it is a way out of the folder
+            self._state = found_so_far(RunFolder.open(self._files.root))
             self._version, self._misfits = version, None
         return self._state
-
-
-def _load(folder: Path, files: FolderFiles) -> tuple[DataFidelity, NDArray[Any]]:
-    """d with the model as the run has found it, and x."""
-    for name in ("config.toml", "provenance.json", "checkpoint.npz"):
-        files.path(name)
-    run = RunFolder.open(folder)
-    document = run.config()
-    if "frames" not in document:
-        raise RunFolderError(
-            "this run was saved from Python, and its frames were never on the disk; runs of `fouriscope reconstruct` "
-            "know where theirs are"
-        )
-    config = parse_config(document, where="config.toml")
-    checkpoint = run.read_checkpoint()
-    if checkpoint is None:
-        raise RunFolderError("a prediction needs a checkpoint, which a run writes every ten seconds and at its end")
-    acquisition = build_acquisition(config, folder)
-    model = build_model(acquisition, config)
-    fidelity = DataFidelity.of(acquisition, model, loss=build_loss(config))
-    return fidelity, _take_state(checkpoint[0], config, fidelity)
-
-
-def _take_state(state: SolverState, config: RunConfig, fidelity: DataFidelity) -> NDArray[Any]:
-    """x of a checkpoint; ``fidelity`` gets the model that a calibration had found until then."""
-    try:
-        calibration = build_calibration(config.calibration)
-        if calibration is not None:
-            prefix = "calibration."
-            found = {name.removeprefix(prefix): a for name, a in state.arrays.items() if name.startswith(prefix)}
-            calibration.load_state_arrays(found, fidelity)
-        x = _take_epry(state, fidelity) if config.solver.method == "epry" else state.arrays["x"]
-    except KeyError as error:
-        raise RunFolderError(f"checkpoint.npz lacks {error}; it was written by another version") from error
-    return fidelity.model.check_x(x)
-
-
-def _take_epry(state: SolverState, fidelity: DataFidelity) -> NDArray[Any]:
-    """EPRY keeps the object's spectrum, and a correction that multiplies the pupil of the model."""
-    model: ForwardModel = fidelity.model
-    correction = model.pupils.on_frame_grid(state.arrays["correction"])
-    known = model.pupil
-    array = correction if known.array is None else known.array * correction
-    fidelity.use(model.revised(pupil=replace(known, array=array)))
-    return x_of(model, state.arrays["spectrum"])
