@@ -127,7 +127,11 @@ def test_epry_beside_a_phase_object_is_refused() -> None:
 def test_room_for_moving_leds_is_asked_for_at_the_start() -> None:
     tight = model_of(object_shape=(43, 43))
     data = Acquisition(OPTICS, LEDS, ArrayFrames(tight.intensity(smooth_x(tight))), periodic=True)
-    options: dict[str, Any] = {"object": "complex", "object_shape": (43, 43), "prior": None, "iterations": 1}
+    options: dict[str, Any] = {
+        "object": fs.settings.Object(model="complex", shape=(43, 43)),
+        "prior": None,
+        "iterations": 1,
+    }
     fs.reconstruct(data, **options)
     with pytest.raises(InvalidInputError, match=r"calibration\.leds needs room"):
         fs.reconstruct(data, calibrate="leds", **options)

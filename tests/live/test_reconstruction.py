@@ -163,7 +163,7 @@ def test_a_mask_of_each_frame_is_used_as_it_arrives(data: Acquisition) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sampler": "fixed"}, '"stratified" or "all"'),
+        ({"method": fs.settings.PnP(sampler="fixed")}, '"stratified" or "all"'),
         ({"align": "focus"}, "an alignment looks at all frames"),
         ({"batches": 3}, "unknown key 'solver.batches'; did you mean 'batch'"),
         ({"start": np.zeros((3, 3), np.float32)}, "shape"),
@@ -207,7 +207,7 @@ class TestWhatGoesWithTheFrames:
         assert live.history.last.step == pytest.approx(before * 38 / 37)
 
     def test_a_step_of_the_users_stays(self, data: Acquisition) -> None:
-        live = played(data, from_the_axis(), live_reconstruction(step=0.5))
+        live = played(data, from_the_axis(), live_reconstruction(method=fs.settings.PnP(step=0.5)))
         assert set(live.history["step"]) == {0.5}
 
     def test_a_checkpoint_goes_on(self, data: Acquisition) -> None:

@@ -15,7 +15,7 @@ from fouriscope.solvers import Record, Solver
 from tests.run.problems import write_acquisition
 
 EPRY: dict[str, Any] = {
-    "solver": {"method": "epry", "epry_pupil_step": 1.0, "batch": 49},
+    "solver": {"method": "epry", "pupil_step": 1.0, "batch": 49},
     "object": {"model": "complex"},
     "prior": {"name": "none"},
 }

@@ -62,7 +62,7 @@ def test_what_was_saved_comes_back(tmp_path: Path, kind: Any, precision: Any) ->
     leds = fs.LEDArray.square(7, 4e-3, 70e-3, rotation=0.01, offset=(1e-4, 2e-4), slide=slide)
     frames = ArrayFrames(np.random.default_rng(0).random((49, 16, 16)))
     data = Acquisition(OPTICS, leds, frames, pupil=fs.Pupil({5: 0.3}, defocus=1e-6), gains=np.linspace(1, 2, 49))
-    options: Any = {"align": (), "calibrate": ("leds",), "object": kind, "precision": precision}
+    options: Any = {"align": (), "calibrate": ("leds",), "object": fs.settings.Object(model=kind, precision=precision)}
     result = replace(fs.reconstruct(data, batch=12, iterations=3, seed=0, **options), verdict=VERDICT)
     loaded = fs.Result.load(result.save(tmp_path / "run"))
     same(loaded, result, exact=precision == "single")

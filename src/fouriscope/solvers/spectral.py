@@ -87,8 +87,9 @@ class Spectral(Descent):
     >>> model = fs.ForwardModel(optics, fs.LEDArray.square(7, pitch=4e-3, height=70e-3), (24, 24))
     >>> phase = 0.2 * (np.indices(model.object_shape).sum(axis=0) % 40 < 20)
     >>> data = fs.Acquisition(optics, model.illumination, fs.simulate(model, phase, snr_db=40, seed=0).frames)
-    >>> result = fs.reconstruct(data, method="spectral", object="wave", loss="amplitude", prior=None, batch=None,
-    ...                         align=(), calibrate=(), start="flat", acceleration=False, iterations=20)
+    >>> result = fs.reconstruct(data, method=fs.settings.Spectral(acceleration=False), object="wave",
+    ...                         loss="amplitude", prior=None, batch=None, align=(), calibrate=(), start="flat",
+    ...                         iterations=20)
     >>> bool(np.all(np.diff(result.history["misfit"]) <= 0))
     True
     """
