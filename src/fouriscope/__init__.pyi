@@ -21,6 +21,7 @@ from .forward import check_adjoint as check_adjoint
 from .forward import check_gradient as check_gradient
 from .live import LiveReconstruction as LiveReconstruction
 from .live import stream as stream
+from .loading import load as load
 from .optics import Directions as Directions
 from .optics import GlassSlide as GlassSlide
 from .optics import LEDArray as LEDArray

@@ -16,10 +16,10 @@ import zarr
 
 from fouriscope.acquisition import CorrectedFrames, write_ptylab
 from fouriscope.acquisition.acquisition import Acquisition
-from fouriscope.cli.rewriting import STORAGE
 from fouriscope.optics import LEDArray
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_acquisition
+from fouriscope.run.importing import STORAGE
 from tests.acquisition.test_readers import (
     COUNTS,
     FORMATS,
@@ -302,7 +302,7 @@ def test_rewriting_never_overwrites_and_leaves_nothing_behind(
                 raise OSError(28, "No space left on device", str(path))
             path.write_text(text, encoding="utf-8")
 
-        patch.setattr("fouriscope.cli.importing.write_text", full)
+        patch.setattr("fouriscope.run.importing.write_text", full)
         assert "a.toml: No space left on device" in fouriscope.fails(*arguments, "--to-zarr")
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     store.mkdir()

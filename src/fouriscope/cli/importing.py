@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +12,10 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from fouriscope.acquisition import Acquisition, CorrectedFrames, Frames, survey_frames
-from fouriscope.acquisition.description import Description, Missing
-from fouriscope.acquisition.readers import describe
-from fouriscope.acquisition.suggestions import Suggestion, suggest
-from fouriscope.acquisition.survey import Survey
-from fouriscope.cli.rewriting import STORAGE, rewrite_frames
-from fouriscope.cli.settings import Document, assignment, set_keys, toml_value
+from fouriscope.cli.rewriting import rewrite_frames
 from fouriscope.errors import InvalidInputError
-from fouriscope.run.config import parse_config
-from fouriscope.run.described import Described
-from fouriscope.run.files import write_text
-from fouriscope.run.image_files import load_image
-from fouriscope.run.recipe import MEASURED
-from fouriscope.settings import RunConfig
-
-# A whole reconstruction of larger frames takes its time: a part shows whether all is well.
-LARGE_FRAME = 512
-FIRST_REGION = 256
-
-HEARD = tuple(f"frames.{key}" for key in STORAGE)
+from fouriscope.run.importing import Imported, import_acquisition
+from fouriscope.run.toml_lines import parsed_sets
 
 
 def run_import(
@@ -51,52 +34,24 @@ def run_import(
     """
     if memory is not None and not to_zarr:
         raise InvalidInputError("--memory is for rewriting the frames: give --to-zarr with it, or leave it out")
-    leds_path, store = out.with_name(f"{out.stem}_leds.csv"), out.with_name(f"{out.stem}_frames.zarr")
-    for file in (out, leds_path, *([store] if to_zarr else [])):
-        if file.exists() and not force:
-            raise InvalidInputError(f"{file} exists; choose another name with --out, or replace it with --force")
-    if not out.parent.is_dir():
-        raise InvalidInputError(f"{out}: there is no folder {out.parent}; make it first")
-    chosen: Document = {"frames": {}}
-    set_keys(chosen, sets)
-    description = describe(path, **{key: chosen["frames"].get(key) for key in STORAGE})
-    document = description.document(out.parent, leds_path.name)
-    # How the frames are stored, the description has heard, and said in its own words.
-    set_keys(document, [text for text in sets if text.partition("=")[0].strip() not in HEARD])
-    if "kind" in chosen.get("illumination", {}):
-        kind = str(chosen["illumination"]["kind"])
-        document["illumination"] = {"kind": kind} | description.lighting_of(kind) | document["illumination"]
-    new_leds = description.leds_file() == "new" and document["illumination"].get("path") == leds_path.name
-    missing = [lack for lack in description.missing() if not _is_set(document, lack.key)]
-    config = _checked(document, missing, where=str(path))
-    frames, survey = _surveyed(description, document)
-    powers = [suggestion for suggestion in suggest(survey) if suggestion.key == "power"]
-    if {"power", "amplitude"} & set(document["frames"]):
-        powers = []
-    if powers:
-        document["frames"]["power"] = powers[0].value
-        config = _checked(document, missing, where=str(path))
-        frames, survey = _surveyed(description, document)
-    with ExitStack() as undo:  # nothing is left behind by an import that failed
-        if new_leds and description.leds is not None:
-            undo.callback(leds_path.unlink, missing_ok=True)
-            write_text(leds_path, description.leds.text())
-        found = _suggestions(config, frames, survey, out.parent, description.dark)
-        # What was set by hand stands, and a dark frame contains the offset.
-        taken = {*document["frames"], *(["offset"] if description.dark else [])}
-        found = [*powers, *(suggestion for suggestion in found if suggestion.key not in taken)]
-        document["frames"] |= {suggestion.key: suggestion.value for suggestion in found}
-        if to_zarr:
-            if not store.exists():
-                undo.callback(shutil.rmtree, store, ignore_errors=True)
-            document["frames"], rewritten = rewrite_frames(document["frames"], store, memory, force, console)
-        described = {section: keys for section, keys in document.items() if section not in MEASURED}
-        text = toml_text(described, missing, found, source=path)
-        write_text(out, f"{text}\n{reconstruction_text(document, frames.shape[1:])}")
-        undo.pop_all()
-    show(description, document, frames, survey, found, console)
+    store, checksum = out.with_name(f"{out.stem}_frames.zarr"), ""
+    if to_zarr and store.exists() and not force:
+        raise InvalidInputError(f"{store} exists; choose another name with --out, or replace it with --force")
+
+    def rewrite(undo: ExitStack, section: dict[str, Any]) -> dict[str, Any]:
+        nonlocal checksum
+        if not store.exists():
+            undo.callback(shutil.rmtree, store, ignore_errors=True)
+        section, checksum = rewrite_frames(section, store, memory, force, console)
+        return section
+
+    imported = import_acquisition(
+        path, out, chosen=parsed_sets(sets), force=force, rewrite=rewrite if to_zarr else None
+    )
+    show(imported, console)
     if to_zarr:
-        console.print(f"{'rewritten':<25}{escape(f'{store}, verified, {rewritten}')}")
+        console.print(f"{'rewritten':<25}{escape(f'{store}, verified, {checksum}')}")
+    missing = imported.missing
     for lack in missing:
         console.print(f"[bold]missing[/]                  {escape(f'--set {lack.key}={lack.example}  {lack.meaning}')}")
     if missing:
@@ -106,87 +61,10 @@ def run_import(
     return 0
 
 
-def _surveyed(description: Description, document: Document) -> tuple[Frames, Survey]:
-    """The frames in counts, after what is known of their power, and a look at each."""
-    keys = document["frames"]
-    source = replace(description.frames, amplitude=bool(keys.get("amplitude")), power=keys.get("power"))
-    frames = source.open()
-    return frames, survey_frames(frames, dtype=getattr(getattr(frames, "frames", frames), "dtype", None))
-
-
-def _suggestions(
-    config: RunConfig | None, frames: Frames, survey: Survey, folder: Path, dark: Sequence[Path]
-) -> list[Suggestion]:
-    if config is None:
-        return suggest(survey)
-    seen = Described(config, folder)
-    Acquisition(seen.optics, seen.illumination, frames)  # raises unless there is one LED a frame
-    CorrectedFrames(seen.stored, seen.corrections())
-    exposures = None if config.frames.exposures is None else np.array(config.frames.exposures)
-    offset = float(np.mean([load_image(path).mean() for path in dark])) if dark else None
-    return suggest(survey, seen.directions, seen.optics.na, exposures, offset)
-
-
-def _is_set(document: Document, dotted: str) -> bool:
-    section, key = dotted.split(".")
-    if dotted.startswith("illumination.") and "kind" in document["illumination"] and key == "path":
-        return True  # another kind than the one that the hint proposed, and its own keys are checked with it
-    return key in document.get(section, {})
-
-
-def _checked(document: Document, missing: Sequence[Missing], where: str) -> RunConfig | None:
-    """The configuration, if it is whole; wrong keys are errors even while others are missing."""
-    try:
-        config = parse_config(document, where=where)
-    except InvalidInputError as error:
-        if missing and "is missing" in str(error):
-            return None
-        raise
-    return None if missing else config
-
-
-def toml_text(document: Document, missing: Sequence[Missing], found: Sequence[Suggestion], source: Path) -> str:
-    """The acquisition as TOML: what was found, why the frames suggest what they do, and `# ?` lines to fill in."""
-    reasons = {f"frames.{suggestion.key}": suggestion.why for suggestion in found}
-    lines = [f"# Written by `fouriscope import` from {source}", ""]
-    for section in dict.fromkeys([*document, "illumination"]):
-        lines.append(f"[{section}]")
-        for key, value in document.get(section, {}).items():
-            if f"{section}.{key}" in reasons:
-                lines.append(f"# {key}: {reasons[f'{section}.{key}']}")
-            lines.append(assignment(key, value))
-        for lack in missing:
-            if lack.key.startswith(f"{section}."):
-                example = assignment(lack.key.partition(".")[2], toml_value(lack.example))
-                lines.append(f"# ? {example}{lack.meaning and f'  # {lack.meaning}'}")
-        lines.append("")
-    return "\n".join(lines)
-
-
-def reconstruction_text(document: Document, frame_shape: tuple[int, int]) -> str:
-    """The sections of the recipe for measured frames, but for what was set by hand, and a hint for large frames."""
-    lines = []
-    if max(frame_shape) > LARGE_FRAME and "roi" not in document["frames"]:
-        corner = [(size - min(size, FIRST_REGION)) // 2 for size in frame_shape]
-        region = [*corner, *(min(size, FIRST_REGION) for size in frame_shape)]
-        lines += [f"# large frames: to begin with a part of them, add to [frames]: roi = {region}", ""]
-    for section, (reason, keys) in MEASURED.items():
-        chosen = keys | document.get(section, {})  # what was set by hand stands
-        lines += [*([f"# {reason}"] if reason else []), f"[{section}]"]
-        lines += [*(assignment(key, value) for key, value in chosen.items()), ""]
-    return "\n".join(lines)
-
-
-def show(
-    description: Description,
-    document: Document,
-    frames: Frames,
-    survey: Survey,
-    found: Sequence[Suggestion],
-    console: Console,
-) -> None:
+def show(imported: Imported, console: Console) -> None:
     """What was found, one line each."""
-    count, rows, columns = frames.shape
+    description, document, survey = imported.description, imported.document, imported.survey
+    count, rows, columns = imported.frames.shape
     lights = {key: value for key, value in document.get("illumination", {}).items() if np.ndim(value) < 2}
     scope = {key: value for key, value in document.get("microscope", {}).items() if np.ndim(value) == 0}
     lines = [
@@ -199,7 +77,7 @@ def show(
         *(("pupil", f"{key} = {value}") for key, value in document.get("pupil", {}).items()),
         *(("note", note) for note in description.notes),
         *(("assumed", text) for text in description.assumed),
-        *(("suggested", f"frames.{s.key} = {_shortened(s.value)}  ({s.why})") for s in found),
+        *(("suggested", f"frames.{s.key} = {_shortened(s.value)}  ({s.why})") for s in imported.found),
     ]
     for name, value in lines:
         console.print(f"{name:<25}{escape(str(value))}")

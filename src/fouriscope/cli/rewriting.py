@@ -13,9 +13,8 @@ from rich.progress import Progress as ProgressBar
 
 from fouriscope.acquisition.frames import open_frames
 from fouriscope.acquisition.tiled_store import Progress, write_tiled
+from fouriscope.run.importing import STORAGE
 
-# How the source is stored; the copy is stored in one way only. All other keys say what is done to the numbers.
-STORAGE = ("kind", "dataset", "axes", "pattern", "files")
 MEMORY = "256MB"
 
 
@@ -26,6 +25,7 @@ def rewrite_frames(
 
     Returns the [frames] of the copy, and the checksum of its frames.
     """
+    # The copy is stored in one way only. All other keys say what is done to the numbers.
     storage: dict[str, Any] = {key: section.get(key) for key in STORAGE}
     stored = open_frames(store.parent / section["path"], **storage)
     with _shown(console, stored.shape[0]) as progress:

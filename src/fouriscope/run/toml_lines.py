@@ -1,4 +1,4 @@
-"""Settings of the command line, ``--set section.key=value``, and lines of TOML."""
+"""Keys that overrule a description, ``section.key=value``, and lines of TOML."""
 
 from __future__ import annotations
 
@@ -22,32 +22,40 @@ EITHER = (("amplitude", "power"), ("pattern", "files"), ("path", "shape"))
 LINE = 110
 
 
-def set_keys(document: Document, sets: Sequence[str]) -> None:
-    """Apply ``section.key=value`` settings, values as in TOML or words, to what was read.
+def parsed_sets(sets: Sequence[str]) -> Document:
+    """``section.key=value`` settings, values as in TOML or words, as sections.
+
+    >>> parsed_sets(["microscope.na=0.1", "illumination.kind=file"])
+    {'microscope': {'na': 0.1}, 'illumination': {'kind': 'file'}}
+    """
+    document: Document = {}
+    for section, key, content in map(_parsed, sets):
+        document.setdefault(section, {})[key] = content
+    return document
+
+
+def overruled(document: Document, chosen: Document) -> Document:
+    """What was read, with what is chosen in its place.
 
     A new illumination.kind, or another prior.name, begins a new section. Of two keys that exclude each other, the one
-    that is set replaces the other.
+    that is chosen replaces the other.
 
-    >>> document = {"microscope": {"na": 0.2}}
-    >>> set_keys(document, ["microscope.na=0.1", "illumination.kind=file", "illumination.path=leds.csv"])
-    >>> document
-    {'microscope': {'na': 0.1}, 'illumination': {'kind': 'file', 'path': 'leds.csv'}}
     >>> document = {"prior": {"name": "tv", "accuracy": 1e-3, "strength": 0.1}, "frames": {"amplitude": True}}
-    >>> set_keys(document, ["prior.name=bm3d", "frames.power=0.75"])
-    >>> document
+    >>> overruled(document, {"prior": {"name": "bm3d"}, "frames": {"power": 0.75}})
     {'prior': {'name': 'bm3d'}, 'frames': {'power': 0.75}}
     """
-    parsed = [_parsed(text) for text in sets]
-    for section, key, content in parsed:
-        if (section, key) in BEGINNINGS and document.get(section, {}).get(key) != content:
+    document = {section: dict(keys) for section, keys in document.items()}
+    for section, key in BEGINNINGS:
+        if key in (begun := chosen.get(section, {})) and document.get(section, {}).get(key) != begun[key]:
             document[section] = {}
-    given = {key for section, key, _ in parsed if section == "frames"}
+    given = chosen.get("frames", {})
     for pair in EITHER:
         for key, other in (pair, pair[::-1]):
             if key in given and other not in given:
                 document.get("frames", {}).pop(other, None)
-    for section, key, content in parsed:
-        document.setdefault(section, {})[key] = content
+    for section, keys in chosen.items():
+        document[section] = document.get(section, {}) | keys
+    return document
 
 
 def _parsed(text: str) -> tuple[str, str, Any]:

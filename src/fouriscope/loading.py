@@ -1,0 +1,63 @@
+"""The door to data on disk: a description, a run, or whatever `fouriscope import` understands."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.errors import InvalidInputError
+from fouriscope.run.config import load_config
+from fouriscope.run.described import Described
+from fouriscope.run.importing import import_acquisition
+
+# What a folder may hold that says all: the description that `import` wrote, or that of a run.
+DESCRIPTIONS = ("acquisition.toml", "config.toml")
+
+
+def load(path: str | Path, **sections: dict[str, Any]) -> Acquisition:
+    """The acquisition that lies at ``path``; frames stay on disk until they are needed.
+
+    Parameters
+    ----------
+    path
+        A description (``acquisition.toml``), a folder that holds one, a run folder, or a file or folder of frames that
+        ``fouriscope import`` understands: its formats are in docs/formats.md. In the last case the frames are looked at
+        as by ``import``: what they suggest (offset, gain, saturation, stray light) is used.
+    **sections
+        What frames cannot tell and nobody wrote down, by the sections of a configuration (docs/configuration.md).
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, fouriscope as fs
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> np.save(f"{folder.name}/frames.npy", np.random.default_rng(0).poisson(100.0, (9, 16, 16)).astype(np.uint16))
+    >>> scope = {"wavelength": 523e-9, "na": 0.1, "magnification": 4, "camera_pixel": 6.5e-6}
+    >>> leds = {"kind": "square", "shape": [3, 3], "pitch": 4e-3, "height": 0.09}
+    >>> data = fs.load(f"{folder.name}/frames.npy", microscope=scope, illumination=leds)
+    >>> len(data), data.frame_shape
+    (9, (16, 16))
+    >>> folder.cleanup()
+    """
+    path = Path(path)
+    if not path.exists():
+        raise InvalidInputError(f"{path}: no such file or folder")
+    described = next((path / name for name in DESCRIPTIONS if (path / name).is_file()), path)
+    if described.suffix == ".toml":
+        if sections:
+            raise InvalidInputError(
+                f"{described} says how the frames were taken; change {', '.join(sections)} there, or load the frames"
+            )
+        return Described(load_config(described), described.parent).acquisition()
+    with tempfile.TemporaryDirectory(prefix="fouriscope_") as folder:
+        out = Path(folder) / "acquisition.toml"
+        missing = import_acquisition(path.resolve(), out, chosen=sections).missing
+        if missing:
+            first = missing[0]
+            section, key = first.key.split(".")
+            raise InvalidInputError(
+                f"{path} does not say {first.key} ({first.meaning}), and {len(missing) - 1} more: give them as "
+                f"fs.load(path, {section}={{{key!r}: {first.example}, …}}), or write them down with `fouriscope import`"
+            )
+        return Described(load_config(out), out.parent).acquisition()
