@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks import microscope
 from fouriscope.acquisition import ArrayFrames
 from fouriscope.acquisition.tiled_store import write_tiled
-from fouriscope.field.reconstruct import FieldResult, reconstruct_field
+from fouriscope.field.reconstruct import FieldResult, reconstruct_tiles
 from fouriscope.field.simulated import FieldSimulation, field_curvature, simulate_field
 from fouriscope.paper import PAPER_LEDS, PAPER_MICROSCOPE, paper_leds
 from fouriscope.run import load_config
@@ -162,7 +162,7 @@ def copies(recorded: Recorded, times: int) -> Path:
 
 def run(configuration: Path, out: Path, client: Any, **options: Any) -> FieldResult:
     """`fouriscope field` on a cluster that is there; a tile that fails is an error."""
-    result = reconstruct_field(load_config(configuration), configuration.parent, out, client, **options)
+    result = reconstruct_tiles(load_config(configuration), configuration.parent, out, client, **options)
     if result.failed:
         raise RuntimeError(f"tiles of {configuration.name} failed: {result.failed}")
     return result

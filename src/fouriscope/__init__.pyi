@@ -16,6 +16,7 @@ from .fidelity import Minibatch as Minibatch
 from .fidelity import PoissonLoss as PoissonLoss
 from .fidelity import StratifiedSampler as StratifiedSampler
 from .fidelity import UniformSampler as UniformSampler
+from .field import reconstruct_field as reconstruct_field
 from .forward import ForwardModel as ForwardModel
 from .forward import check_adjoint as check_adjoint
 from .forward import check_gradient as check_gradient

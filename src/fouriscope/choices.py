@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,17 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import Loss, LossName, PoissonLoss, as_loss
 from fouriscope.priors import Prior, PriorLike
+from fouriscope.priors.registry import available_priors
 from fouriscope.run.assemble import build_prior
 from fouriscope.run.config import explain
 from fouriscope.run.recipe import AUTO, completed, is_auto
-from fouriscope.settings import ReconstructionConfig
+from fouriscope.settings import ReconstructionConfig, RunConfig
 
 Auto: TypeAlias = Literal["auto"]
 MethodName: TypeAlias = Literal["pnp", "admm", "red", "spectral", "epry"]
 ObjectName: TypeAlias = Literal["phase", "complex", "wave"]
 StartName: TypeAlias = Literal["flat", "linear", "epry"]
+AnyConfig = TypeVar("AnyConfig", bound=ReconstructionConfig)
 
 
 class Choices(TypedDict, total=False):
@@ -69,22 +71,9 @@ def choose(data: Acquisition, *, measured: bool, **choices: Unpack[Choices]) -> 
     >>> choose(data, measured=True, method=settings.EPRY(pupil_step=0.5)).config.solver.options["decay"]
     0.3
     """
-    prior, second = choices.get("prior", AUTO), choices.get("prior_absorption")
-    start = choices.get("start", AUTO)
-    document: dict[str, Any] = {
-        "object": _keys(choices.get("object", AUTO), "model"),
-        "solver": _solver(choices, len(data)),
-        "stop": _stop(choices),
-    }
-    if not is_auto(align := choices.get("align", AUTO)):
-        document["alignment"] = _all_keys(settings.Alignment, align)
-    if not is_auto(calibrate := choices.get("calibrate", AUTO)):
-        document["calibration"] = _all_keys(settings.Calibration, calibrate)
-    document = completed(document, measured=measured)
-    try:
-        config = ReconstructionConfig.model_validate(document)
-    except ValidationError as error:
-        raise InvalidInputError(explain(error, ReconstructionConfig, document)) from error
+    document = completed(_sections(choices, len(data)), measured=measured)
+    config = _checked(ReconstructionConfig, document)
+    prior, second, start = choices.get("prior", AUTO), choices.get("prior_absorption"), choices.get("start")
     first = build_prior(config.prior if is_auto(prior) else prior, where="prior")
     other = None if second is None else build_prior(second, where="prior_absorption")
     specs = {"prior": first.spec(), "prior_absorption": None if other is None else other.spec()}
@@ -94,6 +83,52 @@ def choose(data: Acquisition, *, measured: bool, **choices: Unpack[Choices]) -> 
         "start": start if isinstance(start, np.ndarray) else None,
     }
     return Chosen(config.model_copy(update=specs), objects)
+
+
+def overlaid(config: RunConfig, **choices: Unpack[Choices]) -> RunConfig:
+    """A description with the choices in place of what it says, for those who can only be told what a file can hold."""
+    if isinstance(choices.get("start"), np.ndarray):
+        raise InvalidInputError("start must be a name here: each tile has an object of its own")
+    frames = 0 if config.frames.weights is None else len(config.frames.weights)
+    document = config.model_dump(mode="json", exclude_unset=True)
+    for section, keys in _sections(choices, frames).items():
+        before = document.get(section, {})
+        if section == "solver" and keys.get("method", config.solver.method) != config.solver.method:
+            before = {key: value for key, value in before.items() if key in settings.Method.model_fields}
+        document[section] = before | keys
+    for name in ("prior", "prior_absorption"):
+        prior = choices.get(name, AUTO)
+        if not is_auto(prior):
+            document[name] = None if name != "prior" and prior is None else _nameable(build_prior(prior, where=name))  # type: ignore[arg-type]
+    return _checked(RunConfig, document)
+
+
+def _nameable(prior: Prior) -> dict[str, Any]:
+    spec = prior.spec()
+    if spec["name"] not in available_priors():
+        raise InvalidInputError(f"a prior must have a name that workers can build it from, got {spec['name']!r}")
+    return spec
+
+
+def _checked(kind: type[AnyConfig], document: dict[str, Any]) -> AnyConfig:
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        raise InvalidInputError(explain(error, kind, document)) from error
+
+
+def _sections(choices: Choices, frames: int) -> dict[str, Any]:
+    """What is chosen, by the sections and keys of a configuration."""
+    document: dict[str, Any] = {
+        "object": _keys(choices.get("object", AUTO), "model"),
+        "solver": _solver(choices, frames),
+        "stop": _stop(choices),
+    }
+    if not is_auto(align := choices.get("align", AUTO)):
+        document["alignment"] = _all_keys(settings.Alignment, align)
+    if not is_auto(calibrate := choices.get("calibrate", AUTO)):
+        document["calibration"] = _all_keys(settings.Calibration, calibrate)
+    return document
 
 
 def _solver(choices: Choices, frames: int) -> dict[str, Any]:
@@ -109,7 +144,7 @@ def _solver(choices: Choices, frames: int) -> dict[str, Any]:
             keys["poisson_background"] = chosen.background
     batch = choices.get("batch", AUTO)
     if batch is None:
-        keys |= {"sampler": "all", "batch": frames}
+        keys |= {"sampler": "all"} | ({"batch": frames} if frames else {})
     elif not is_auto(batch):
         keys["batch"] = batch
     if choices.get("seed", 0) != 0:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
-from fouriscope.run.config import load_config
+from fouriscope.run.config import absolute_paths, load_config
 from fouriscope.run.described import Described
 from fouriscope.run.importing import import_acquisition
 
@@ -52,7 +52,7 @@ def load(path: str | Path, **sections: dict[str, Any]) -> Acquisition:
         return Described(load_config(described), described.parent).acquisition()
     with tempfile.TemporaryDirectory(prefix="fouriscope_") as folder:
         out = Path(folder) / "acquisition.toml"
-        missing = import_acquisition(path.resolve(), out, chosen=sections).missing
+        missing = import_acquisition(path.resolve(), out, chosen=absolute_paths(sections, Path())).missing
         if missing:
             first = missing[0]
             section, key = first.key.split(".")

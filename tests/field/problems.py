@@ -9,8 +9,8 @@ import numpy as np
 import tomli_w
 from numpy.typing import NDArray
 
-from fouriscope.field import FieldFolder, reconstruct_field
-from fouriscope.field.reconstruct import FieldResult
+from fouriscope.field import FieldFolder
+from fouriscope.field.reconstruct import FieldResult, reconstruct_tiles
 from fouriscope.forward import ForwardModel
 from fouriscope.run import load_config
 from tests.conftest import LEDS, OPTICS
@@ -44,7 +44,7 @@ def write_field(folder: Path, **sections: dict[str, Any]) -> Path:
 
 def run(configuration: Path, folder: Path, client: Any, **options: Any) -> FieldResult:
     options = {"tile": TILE} | options
-    return reconstruct_field(load_config(configuration), configuration.parent, folder, client, **options)
+    return reconstruct_tiles(load_config(configuration), configuration.parent, folder, client, **options)
 
 
 def stitched(folder: Path) -> NDArray[np.complex64]:

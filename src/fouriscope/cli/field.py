@@ -13,7 +13,7 @@ from fouriscope.cli.progress import duration, terminated_as_interrupted
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.cluster import connected
 from fouriscope.field.planner import Forecast, forecast
-from fouriscope.field.reconstruct import FieldResult, reconstruct_field
+from fouriscope.field.reconstruct import FieldResult, reconstruct_tiles
 from fouriscope.run import load_config
 
 INTERRUPTED = 130
@@ -46,7 +46,7 @@ def run_field(
         ):
             if client.dashboard_link:
                 console.print(f"dashboard: {escape(client.dashboard_link)}")
-            result = reconstruct_field(
+            result = reconstruct_tiles(
                 config,
                 config_path.parent,
                 folder,

@@ -41,7 +41,7 @@ class FieldResult:
     seconds: float
 
 
-def reconstruct_field(
+def reconstruct_tiles(
     config: RunConfig,
     base: Path,
     folder: str | Path,

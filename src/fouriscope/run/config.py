@@ -74,6 +74,26 @@ def _with_absolute_weights(prior: dict[str, Any] | None, folder: Path) -> dict[s
     return prior | {"weights": str(folder / prior["weights"])}
 
 
+# Keys that name files: made absolute in the run folder, because relative ones start at the configuration's folder.
+PATH_KEYS = (
+    *(("frames", key) for key in ("path", "dark", "flat", "mask", "truth")),
+    ("illumination", "path"),
+    ("pupil", "array"),
+)
+
+
+def absolute_paths(document: dict[str, Any], base: Path) -> dict[str, Any]:
+    """The sections with the files that they name as absolute paths; relative ones start at ``base``."""
+    document = {section: dict(keys) if isinstance(keys, dict) else keys for section, keys in document.items()}
+    for section, key in PATH_KEYS:
+        named = document.get(section, {}).get(key)
+        if isinstance(named, str):
+            document[section][key] = str((base / named).resolve())
+        elif named is not None:
+            document[section][key] = [str((base / name).resolve()) for name in named]
+    return document
+
+
 def parse_config(document: dict[str, Any], *, where: str) -> RunConfig:
     """Check a configuration that is already a dictionary; ``where`` names it in errors."""
     try:

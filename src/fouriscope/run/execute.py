@@ -15,7 +15,7 @@ from fouriscope.parallel import thread_count
 from fouriscope.priors import as_prior
 from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
-from fouriscope.run.config import parse_config
+from fouriscope.run.config import absolute_paths, parse_config
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.judged import judge
 from fouriscope.run.memory import return_free_memory, with_memory
@@ -29,23 +29,9 @@ from fouriscope.verdict import Verdict
 CHECKPOINT_SECONDS = 10.0
 
 
-# Keys that name files: made absolute in the run folder, because relative ones start at the configuration's folder.
-PATH_KEYS = (
-    *(("frames", key) for key in ("path", "dark", "flat", "mask", "truth")),
-    ("illumination", "path"),
-    ("pupil", "array"),
-)
-
-
 def resolved(config: RunConfig, base: Path) -> dict[str, Any]:
     """The configuration with its defaults and absolute paths, as ``config.toml`` of a run folder holds it."""
-    document: dict[str, Any] = config.model_dump(mode="json", exclude_none=True)
-    for section, key in PATH_KEYS:
-        named = document[section].get(key)
-        if isinstance(named, str):
-            document[section][key] = str((base / named).resolve())
-        elif named is not None:
-            document[section][key] = [str((base / name).resolve()) for name in named]
+    document = absolute_paths(config.model_dump(mode="json", exclude_none=True), base)
     document["prior"] = as_prior(config.prior).spec()
     if config.prior_absorption is not None:
         document["prior_absorption"] = as_prior(config.prior_absorption).spec()

@@ -1,0 +1,67 @@
+"""The front door of whole fields: a description in, a folder with the stitched image out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Unpack
+
+from fouriscope.acquisition.byte_sizes import parse_bytes
+from fouriscope.choices import Choices, overlaid
+from fouriscope.field.cluster import connected
+from fouriscope.field.prepare import Tell
+from fouriscope.field.reconstruct import FieldResult, reconstruct_tiles
+from fouriscope.run.config import load_config
+
+
+def reconstruct_field(
+    description: str | Path,
+    out: str | Path,
+    *,
+    tile: int | None = None,
+    overlap: float | None = None,
+    workers: int | None = None,
+    memory: str | None = None,
+    client: Any = None,
+    tell: Tell | None = None,
+    **choices: Unpack[Choices],
+) -> FieldResult:
+    """Reconstruct a whole field of view in tiles, on this machine's cores or on a cluster, into the folder ``out``.
+
+    The frames are cut into tiles that overlap. Each is a reconstruction of its own, with the directions of the LEDs as
+    seen from its centre. They are put together into ``out/result/field.ome.zarr``. A folder that was begun with the
+    same description goes on: tiles that are done are kept. docs/field.md has more.
+
+    Parameters
+    ----------
+    description
+        The file that describes the frames, as ``fouriscope import`` writes it: workers read the frames themselves.
+    tile, overlap
+        Frame pixels along a side of a tile, and the part that neighbours share: 128 and 0.2.
+    workers, memory
+        Processes on this machine (as many as cores), and what each may take, such as "2GB".
+    client
+        A ``distributed.Client`` of a cluster that sees the same files, instead of workers here.
+    tell
+        Called with findings in words, such as ``print``.
+    **choices
+        As in :func:`fouriscope.reconstruct`; they stand in for what the description says. Priors must have a name,
+        because workers build their own.
+
+    Examples
+    --------
+    A script that starts workers needs the guard, because they import it::
+
+        import fouriscope as fs
+
+        if __name__ == "__main__":
+            result = fs.reconstruct_field("acquisition.toml", "field", iterations=100, tell=print)
+            print(result.failed or "all tiles are there")
+    """
+    path = Path(description)
+    config = overlaid(load_config(path), **choices)
+    limit = None if memory is None else parse_bytes(memory)
+    options: dict[str, Any] = {"tile": tile, "overlap": overlap, "memory": limit, "tell": tell}
+    if client is not None:
+        return reconstruct_tiles(config, path.parent, out, client, **options)
+    with connected(workers=workers, memory=memory) as own:
+        return reconstruct_tiles(config, path.parent, out, own, **options)

@@ -1,0 +1,160 @@
+"""One way from a description to an acquisition: a region, a tile and an array of the same pixels are the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+from rich.console import Console
+
+import fouriscope as fs
+from fouriscope.acquisition import Acquisition, ArrivingFrames
+from fouriscope.acquisition.masks import mask_of
+from fouriscope.acquisition.stored import StoredFrames
+from fouriscope.cli.importing import run_import
+from fouriscope.errors import InvalidInputError
+from fouriscope.field.plan import FieldPlan
+from fouriscope.run import load_config, start_run
+from fouriscope.run.assemble import build_geometry
+from fouriscope.run.config import parse_config
+from fouriscope.run.described import Described
+from fouriscope.settings import RunConfig
+from tests.run.problems import write_acquisition
+
+SIDE, REGION = 64, (40, 36, 24, 24)
+WHOLE = (SIDE, SIDE)
+# LEDs 2 mm away: 40 µm off the axis they lie elsewhere by 0.02 in NA.
+SCOPE = {"wavelength": 500e-9, "na": 0.05, "magnification": 2, "camera_pixel": 4e-6}
+LEDS = {"kind": "square", "shape": [7, 7], "pitch": 50e-6, "height": 2e-3}
+
+
+def described(folder: Path, **frames: Any) -> RunConfig:
+    rng = np.random.default_rng(0)
+    stack = rng.poisson(200.0, (49, *WHOLE)).astype(np.uint16)
+    stack[::5, 50, 40] = 4095  # saturated in some frames, inside the region
+    np.save(folder / "frames.npy", stack)
+    keys = {"path": "frames.npy", "background": 30.0, "floor": 5.0, "gain": 200.0, "saturation": 4095.0, "reject": [3]}
+    document = {"frames": keys | frames, "microscope": SCOPE, "illumination": LEDS}
+    return parse_config(document, where="test")
+
+
+def same(first: Acquisition, second: Acquisition) -> None:
+    assert first.frames.shape == second.frames.shape
+    assert first.patch_center == pytest.approx(second.patch_center)
+    np.testing.assert_array_equal(np.asarray(first.frames), np.asarray(second.frames))
+    np.testing.assert_array_equal(first.weights, second.weights)
+    for led in range(len(first)):
+        assert first.mask is not None
+        assert second.mask is not None
+        np.testing.assert_array_equal(mask_of(first.mask, led), mask_of(second.mask, led))
+
+
+def region(folder: Path) -> Acquisition:
+    return Described(described(folder, roi=list(REGION)), folder).acquisition()
+
+
+def test_bright_and_dark_are_told_at_the_patch(tmp_path: Path) -> None:
+    """The sides differ between the axis and the region, and corrections, geometry and `info` all ask at the region."""
+    seen = Described(described(tmp_path, roi=list(REGION)), tmp_path)
+    on_axis = seen.optics.passes(np.hypot(*seen.illumination.directions().T))
+    at_patch = seen.optics.passes(np.hypot(*seen.directions.T))
+    assert 0 < np.count_nonzero(on_axis != at_patch) < 20
+    np.testing.assert_array_equal(seen.corrections().dark_field, ~at_patch)
+    geometry = build_geometry(seen.config, tmp_path)
+    np.testing.assert_array_equal(geometry.bright_field, at_patch)
+    assert geometry.patch_center == seen.patch_center
+
+
+def test_a_region_and_an_array_of_its_pixels_are_the_same(tmp_path: Path) -> None:
+    first = region(tmp_path)
+    row, column, height, width = REGION
+    part = np.load(tmp_path / "frames.npy")[:, row : row + height, column : column + width]
+    (tmp_path / "part").mkdir()
+    np.save(tmp_path / "part" / "frames.npy", part)
+    alone = described(tmp_path).model_dump(mode="json", exclude_unset=True)
+    alone["microscope"]["patch_center"] = first.patch_center
+    second = Described(parse_config(alone, where="test"), tmp_path / "part").acquisition()
+    same(first, second)
+    results = [fs.reconstruct(data, align=(), calibrate=(), iterations=3) for data in (first, second)]
+    np.testing.assert_array_equal(results[0].transmittance, results[1].transmittance)
+
+
+def test_a_region_and_a_tile_are_the_same(tmp_path: Path) -> None:
+    config = described(tmp_path)
+    plan = FieldPlan.of(config, tmp_path, tile=24, overlap=0.2)
+    tile = plan.tiling[len(plan.tiling) - 1]
+    window = (tile.top, tile.left, tile.height, tile.width)
+    first = Described(described(tmp_path, roi=list(window)), tmp_path).acquisition()
+    same(first, Described(plan.tile_config(config, tile), tmp_path).acquisition())
+    within = described(tmp_path, roi=[8, 8, 56, 56])  # a field that is itself a part of the frames
+    part = FieldPlan.of(within, tmp_path, tile=24, overlap=0.2)
+    last = part.tiling[len(part.tiling) - 1]
+    inside = Described(part.tile_config(within, last), tmp_path)
+    assert inside.config.frames.roi == (8 + last.top, 8 + last.left, 24, 24)
+    assert inside.patch_center == pytest.approx(Described(within, tmp_path).center_of(inside.config.frames.roi))
+
+
+def test_frames_that_arrive_are_the_same(tmp_path: Path) -> None:
+    config = described(tmp_path, roi=list(REGION))
+    layout = StoredFrames(tmp_path, 49, WHOLE, np.dtype(np.uint16), config.frames.roi)
+    arriving = ArrivingFrames(layout.shape)
+    data = Described(config, tmp_path, layout).acquisition(arriving)
+    for led, frame in enumerate(np.load(tmp_path / "frames.npy")):
+        arriving.add(frame[layout.rows, layout.columns], led)
+    same(region(tmp_path), data)
+
+
+def test_a_planned_field_asks_at_its_tiles_too(tmp_path: Path) -> None:
+    config = described(tmp_path)
+    planned = config.model_copy(update={"frames": config.frames.model_copy(update={"path": None, "shape": WHOLE})})
+    plans = [FieldPlan.of(one, tmp_path, tile=24, overlap=0.2) for one in (config, planned)]
+    assert plans[0] == plans[1]
+    tiles = [Described(plans[0].tile_config(one, plans[0].tiling[3]), tmp_path) for one in (config, planned)]
+    assert tiles[0].patch_center == tiles[1].patch_center
+    assert tiles[0].frame_shape == tiles[1].frame_shape == (24, 24)
+
+
+class TestLoad:
+    def test_a_description_and_its_folder(self, tmp_path: Path) -> None:
+        document = described(tmp_path, roi=list(REGION)).model_dump(mode="json", exclude_unset=True)
+        (tmp_path / "acquisition.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
+        for path in (tmp_path, tmp_path / "acquisition.toml"):
+            same(fs.load(path), region(tmp_path))
+
+    def test_frames_are_read_as_import_reads_them(self, tmp_path: Path) -> None:
+        described(tmp_path)
+        loaded = fs.load(tmp_path / "frames.npy", microscope=SCOPE, illumination=LEDS)
+        sets = [
+            f"{section}.{key}={value}"
+            for section, keys in (("microscope", SCOPE), ("illumination", LEDS))
+            for key, value in keys.items()
+        ]
+        out = tmp_path / "acquisition.toml"
+        run_import(tmp_path / "frames.npy", out, sets=sets, force=False, console=Console(quiet=True))
+        imported = fs.load(out)
+        np.testing.assert_array_equal(np.asarray(loaded.frames), np.asarray(imported.frames))
+        assert loaded.optics == imported.optics
+
+    def test_a_run_is_loaded_by_its_folder(self, tmp_path: Path) -> None:
+        path = write_acquisition(tmp_path, stop={"iterations": 1})
+        start_run(load_config(path), tmp_path, tmp_path / "run")
+        np.testing.assert_array_equal(np.asarray(fs.load(tmp_path / "run").frames), np.asarray(fs.load(path).frames))
+
+    def test_what_is_missing_is_named(self, tmp_path: Path) -> None:
+        described(tmp_path)
+        with pytest.raises(InvalidInputError, match=r"does not say microscope\.wavelength .*fs\.load"):
+            fs.load(tmp_path / "frames.npy")
+        with pytest.raises(InvalidInputError, match="no such file or folder"):
+            fs.load(tmp_path / "nothing")
+
+    def test_relative_paths_start_where_the_user_is(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        described(tmp_path)
+        na = fs.LEDArray.square(7, 50e-6, 2e-3).directions()
+        lines = ["na_y,na_x", *(f"{y!r},{x!r}" for y, x in na.tolist())]
+        (tmp_path / "leds.csv").write_text("\n".join(lines), encoding="utf-8")
+        monkeypatch.chdir(tmp_path)
+        data = fs.load("frames.npy", microscope=SCOPE, illumination={"kind": "file", "path": "leds.csv"})
+        np.testing.assert_allclose(data.illumination.directions(), na)
