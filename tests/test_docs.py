@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import tomllib
 from pathlib import Path
@@ -83,6 +84,21 @@ def test_sections_shown_on_other_pages_are_understood(page: str) -> None:
 def test_the_configuration_that_is_shown_is_understood() -> None:
     (document,) = (tomllib.loads(block) for block in blocks(ROOT / "docs" / "configuration.md", "toml"))
     assert parse_config(document, where="docs/configuration.md").solver.method == "spectral"
+
+
+def test_what_the_architecture_names_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    walks = text[text.index("## Three walks") : text.index("## Conventions")]
+    names = re.findall(r"`((?:[a-z_]+\.)+[A-Za-z_.]+)`", walks)
+    names = [name for name in names if not name.endswith((".toml", ".tif", ".npz"))]
+    assert len(names) > 30
+    for name in names:
+        try:
+            pkgutil.resolve_name(f"fouriscope.{name}")
+        except (ImportError, AttributeError) as error:
+            raise AssertionError(f"docs/architecture.md names {name}, which is not there: {error}") from error
+    told = [name for name in names if name not in ("run.described.Described", "run.result_files.write_result_files")]
+    assert len(set(told)) == len(told), "nothing is visited twice"
 
 
 def test_every_format_that_is_read_is_documented() -> None:
