@@ -21,7 +21,7 @@ from fouriscope.run.assemble import (
     build_stop,
 )
 from fouriscope.run.config import parse_config
-from fouriscope.run.execute import resolved
+from fouriscope.run.inputs import resolved
 from fouriscope.run.microscope import build_illumination
 from fouriscope.settings import ReconstructionConfig, Stop
 from fouriscope.solvers import ADMM, RED, Descent, PnP, Spectral

@@ -13,7 +13,7 @@ from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.optics import LEDArray
 from fouriscope.run import load_config, resume_run, start_run
 from fouriscope.run.assemble import build_acquisition
-from fouriscope.run.execute import resolved
+from fouriscope.run.inputs import resolved
 from tests.conftest import LEDS
 from tests.run.problems import write_acquisition
 

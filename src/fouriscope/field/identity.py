@@ -11,7 +11,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.field.plan import FieldPlan
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import open_stored
-from fouriscope.run.execute import input_files, resolved
+from fouriscope.run.inputs import input_files, resolved
 from fouriscope.run.provenance import file_checksums
 from fouriscope.settings import RunConfig
 

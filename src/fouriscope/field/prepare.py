@@ -27,8 +27,9 @@ from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import Described, open_stored
-from fouriscope.run.execute import close_stream, input_files, resolved, with_flat_start
+from fouriscope.run.execute import close_stream, with_flat_start
 from fouriscope.run.image_files import load_image
+from fouriscope.run.inputs import input_files, resolved
 from fouriscope.run.provenance import file_checksums, machine_and_versions
 from fouriscope.settings import RunConfig
 from fouriscope.solvers import Iterations

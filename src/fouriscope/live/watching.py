@@ -21,10 +21,11 @@ from fouriscope.run import Result, RunConfig, RunFolder
 from fouriscope.run.assemble import build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import Described
-from fouriscope.run.execute import input_files, resolved, solve_into
 from fouriscope.run.files import write_json
 from fouriscope.run.folder import FORMAT
+from fouriscope.run.inputs import input_files, resolved
 from fouriscope.run.microscope import build_illumination
+from fouriscope.run.solving import solve_into
 from fouriscope.solvers import Callback, History, Solver
 
 LOOK_SECONDS = 0.05

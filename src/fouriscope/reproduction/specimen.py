@@ -21,8 +21,8 @@ from fouriscope.reproduction.protocol import BATCH, Method
 from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import build_acquisition, build_model, build_solver
 from fouriscope.run.config import load_config, parse_config
-from fouriscope.run.execute import resolved
 from fouriscope.run.files import write_json
+from fouriscope.run.inputs import resolved
 from fouriscope.run.provenance import FrameDigest, describe_acquisition
 from fouriscope.settings import RunConfig
 from fouriscope.solvers import Solver

@@ -1,0 +1,94 @@
+"""A solver inside a run folder: metrics and checkpoints on the way, the result at the end, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+from fouriscope.errors import FouriscopeError, RunFolderError
+from fouriscope.run.folder import RunFolder
+from fouriscope.run.memory import return_free_memory
+from fouriscope.run.result import Result
+from fouriscope.run.snapshot import Snapshot, SnapshotWriter, write_snapshot
+from fouriscope.solvers import Callback, History, Record, Solver
+from fouriscope.verdict import Verdict
+
+CHECKPOINT_SECONDS = 10.0
+
+
+def solve_into(
+    run: RunFolder,
+    solve: Callable[[Callback], Solver],
+    checkpoint_seconds: float | None = None,
+    judged: Callable[[], Verdict] | None = None,
+) -> Result:
+    """Let ``solve(keep)`` run a solver and return it when it has stopped; ``keep`` must see every iteration.
+
+    Metrics and checkpoints are written on the way, the result at the end, and how it ended, however that was. A run
+    that came to its end is ``judged``, if that is given.
+    """
+    interval = CHECKPOINT_SECONDS if checkpoint_seconds is None else checkpoint_seconds
+    saved = time.monotonic()
+    picture = SnapshotWriter(lambda current: write_snapshot(run.path, Snapshot.of(current)))
+
+    def keep(current: Solver, record: Record) -> None:
+        nonlocal saved
+        with _writing(run):
+            run.append(record)
+            picture(current, record)
+            if time.monotonic() - saved >= interval:
+                run.write_checkpoint(current.state(), record.iteration)
+                saved = time.monotonic()
+
+    try:
+        solver = solve(keep)
+        history: History = solver.history
+        reason = solver.stop_reason or ""
+        if len(history):
+            with _writing(run):
+                run.write_checkpoint(solver.state(), len(history))
+                picture.now(solver)
+        verdict = judged() if judged is not None and reason != "interrupted" else None
+        solver.fidelity.release_memory()  # pictures need the room
+        return_free_memory()
+        result = Result.of(
+            *(solver.fidelity.model, solver.x, history, reason, run.config(), run.provenance()),
+            pupil=solver.recovered_pupil,
+            nominal_na=run.provenance().get("alignment", {}).get("nominal_na"),
+            verdict=verdict,
+        )
+        with _writing(run):
+            result.write_into(run)
+            run.write_status("interrupted" if reason == "interrupted" else "finished", reason)
+            run.close()
+    except KeyboardInterrupt:
+        _note(run, "interrupted", "in the middle of an iteration")
+        raise
+    except FouriscopeError as error:
+        _note(run, "failed", str(error))
+        raise
+    except Exception as error:
+        _note(run, "failed", f"{type(error).__name__}: {error}")
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            run.close()
+    return result
+
+
+@contextlib.contextmanager
+def _writing(run: RunFolder) -> Iterator[None]:
+    """Whatever the system refuses inside the block is a failure to write the run folder."""
+    try:
+        yield
+    except OSError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        raise RunFolderError(
+            f"{run.path}: cannot be written ({cause.strerror or cause}); make room, then: fouriscope resume {run.path}"
+        ) from error
+
+
+def _note(run: RunFolder, state: str, reason: str) -> None:
+    with contextlib.suppress(OSError):  # the error itself matters more than a note of it
+        run.write_status(state, reason)
