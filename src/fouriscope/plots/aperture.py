@@ -111,10 +111,10 @@ class LEDView:
     def caption(self) -> str:
         """What the circles are, how many LEDs are where, and how far a calibration moved them."""
         bright = int(np.count_nonzero(self.bright))
-        words = f"{bright} in NA {self.objective_na:.3g}, {len(self.na) - bright} dark field\n"
-        words += f"synthetic NA {self.synthetic_na:.3g} (dashed)"
+        words = f"{bright} in NA {self.objective_na:.3g}, {len(self.na) - bright} dark field"
+        words += f"\nsynthetic NA {self.synthetic_na:.3g} (dashed)"
         if self.nominal is not None:
-            words += f"; moved by {np.hypot(*(self.na - self.nominal).T).mean():.2g} NA"
+            words += f"\nmoved by {np.hypot(*(self.na - self.nominal).T).mean():.2g} NA"
         return words
 
 

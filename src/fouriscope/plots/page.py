@@ -19,9 +19,10 @@ def new_page(width: float, height: float, title: str = "") -> Figure:
     """A white figure of about this size in inches; where what goes is the business of matplotlib's layout engine."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(width, height + (0.4 if title else 0)), dpi=150, facecolor="white", layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0, hspace=0)
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1, wspace=0, hspace=0)
+    figure = Figure(figsize=(width, height + (0.4 if title else 0)), dpi=150, facecolor="white", layout=layout)
     FigureCanvasAgg(figure)
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK, wrap=True)
@@ -30,12 +31,20 @@ def new_page(width: float, height: float, title: str = "") -> Figure:
 
 def finished(figure: Figure) -> Figure:
     """The figure laid out, with headers that become smaller, and at last shorter, than run into their neighbours."""
-    figure.draw_without_rendering()
+    from matplotlib.text import Text
+
+    layout = figure.get_layout_engine()
+    assert layout is not None
+    layout.execute(figure)
+    figure.set_layout_engine("none")  # or every image would be drawn twice, once to be laid out again
     for text in figure.findobj(lambda artist: artist.get_label() == _HEADER):
+        assert isinstance(text, Text)
+        assert text.axes is not None
+        text.axes.apply_aspect()
         room, words = text.axes.get_window_extent().width, text.get_text()
         needed = text.get_window_extent().width
         if needed > room:
-            text.set_fontsize(max(6.5, text.get_fontsize() * room / needed * 0.98))
+            text.set_fontsize(max(6.5, float(text.get_fontsize()) * room / needed * 0.98))
         while text.get_window_extent().width > room and len(words) > 1:
             words = words[:-1]
             text.set_text(words.rstrip() + "…")
@@ -48,11 +57,10 @@ def header(axes: Axes, title: str, caption: str = "") -> None:
     # The layout makes room for a title however wide, so it sees an empty one: words are cut to their panel afterwards.
     axes.set_title(" ", fontsize=10.5, pad=above, y=1)
     place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "in_layout": False}
-    for words, points, style in (
-        (title, above, {"fontsize": 10.5, "fontweight": "bold", "color": INK}),
-        (caption, 4, {"fontsize": 8.5, "color": QUIET_INK}),
-    ):
-        axes.annotate(words, (0, 1), (0, points), label=_HEADER, **place, **style)
+    place["label"] = _HEADER
+    axes.annotate(title, (0, 1), (0, above), fontsize=10.5, fontweight="bold", color=INK, **place)
+    if caption:
+        axes.annotate(caption, (0, 1), (0, 4), fontsize=8.5, color=QUIET_INK, **place)
 
 
 def frame(axes: Axes, colour: str = HAIRLINE, width: float = 0.6) -> None:
@@ -66,7 +74,7 @@ def colour_bar(axes: Axes, mappable: Any, label: str) -> None:
 
     tall = max(1.0, axes.get_box_aspect() or 1.0)
     bar_axes = axes.inset_axes((1 + 0.025 * tall, 0, 0.03 * tall, 1))
-    bar = axes.get_figure(root=True).colorbar(mappable, cax=bar_axes, ticks=MaxNLocator(6, steps=[1, 2, 5, 10]))
+    bar = axes.figure.colorbar(mappable, cax=bar_axes, ticks=MaxNLocator(6, steps=[1, 2, 5, 10]))
     bar.outline.set(edgecolor=HAIRLINE, linewidth=0.6)
     bar.set_label(label, fontsize=8.5, color=INK)
     bar_axes.tick_params(labelsize=8, labelcolor=INK, color=HAIRLINE, width=0.6, length=2.5)

@@ -153,7 +153,7 @@ def _page(field: tuple[int, int], images: int, cells: int, title: str, verdict: 
     figure = new_page(
         across * (max(width, side) + COLOUR_BAR_SPACE), sum(row_heights) + HEADER_AND_TICKS * len(row_heights), title
     )
-    page = figure.subfigures()  # beneath the title, so that it can have a line of its own
+    page = figure.add_subfigure(figure.add_gridspec()[0])  # beneath the title, with a line of its own
     if verdict:
         page.suptitle(verdict, x=0.01, ha="left", fontsize=10, color=INK, wrap=True)
     grid = page.add_gridspec(len(row_heights), across, height_ratios=row_heights)

@@ -37,9 +37,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: float = 20
     try:
         try:
             with temporary.open("xb") as stream:
-                figure.savefig(
-                    stream, format=file_format, dpi=dpi, facecolor="white", bbox_inches="tight", pad_inches=0.2
-                )
+                figure.savefig(stream, format=file_format, dpi=dpi, facecolor="white")
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
