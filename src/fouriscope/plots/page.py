@@ -36,7 +36,7 @@ def finished(figure: Figure) -> Figure:
     layout = figure.get_layout_engine()
     assert layout is not None
     layout.execute(figure)
-    figure.set_layout_engine("none")  # or every image would be drawn twice, once to be laid out again
+    figure.set_layout_engine(None)  # or every image would be drawn twice, once to be laid out again
     for text in figure.findobj(lambda artist: artist.get_label() == _HEADER):
         assert isinstance(text, Text)
         assert text.axes is not None
