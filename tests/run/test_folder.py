@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import math
@@ -245,6 +246,19 @@ def test_a_folder_that_cannot_be_locked(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "open", read_only)
     with pytest.raises(RunFolderError, match=r"run: cannot be written \(Read-only file system\)"):
         RunFolder.open(tmp_path / "run").lock()
+
+
+def test_a_file_system_without_locks_locks_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def refused(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    one, other = FolderLock(tmp_path), FolderLock(tmp_path)
+    one.release()
+    other.release()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("cut", [b'{"iteration": 6, "frames', b"\x00\x00\x00", b"\xff\xfe", b"17\n", b"{}}\n"])

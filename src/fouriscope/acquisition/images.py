@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition.stored import READ_ERRORS, StoredFrames, first_line, natural_order, reading
+from fouriscope.acquisition.stored import READ_ERRORS, StoredFrames, first_line, reading
 from fouriscope.errors import InvalidInputError
 
 TIFF = (".tif", ".tiff")
@@ -135,9 +135,11 @@ class FolderFrames(StoredFrames):
 
 
 def images_of(folder: Path, pattern: str | None = None) -> list[Path]:
-    """The images of a folder in natural order; without a pattern they must be of one kind."""
+    """The images of a folder as people count, _2 before _10; without a pattern they must be of one kind."""
+    from tifffile import natural_sorted
+
     if pattern is not None:
-        return sorted(folder.glob(pattern), key=lambda path: natural_order(str(path)))
+        return [Path(name) for name in natural_sorted(sorted(map(str, folder.glob(pattern))))]
     found = [path for path in folder.iterdir() if path.suffix.lower() in IMAGES and not path.name.startswith(".")]
     kinds = {".tif" if path.suffix.lower() in TIFF else path.suffix.lower() for path in found}
     if len(kinds) > 1:
@@ -145,7 +147,7 @@ def images_of(folder: Path, pattern: str | None = None) -> list[Path]:
             f"{folder}: images of several kinds ({', '.join(sorted(kinds))}); say which are frames, for example "
             f"pattern = '*{sorted(kinds)[0]}' (fouriscope import '{folder}/*{sorted(kinds)[0]}')"
         )
-    return sorted(found, key=lambda path: natural_order(path.name))
+    return [folder / name for name in natural_sorted(sorted(path.name for path in found))]
 
 
 def image_header(path: Path) -> tuple[tuple[int, int], np.dtype[Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import tokenize
 import zipfile
@@ -45,15 +44,6 @@ def reading(path: Path, what: str) -> Iterator[None]:
         raise InvalidInputError(
             f"{path}: {what} cannot be read ({first_line(error)}); was the file changed or removed?"
         ) from error
-
-
-def natural_order(name: str) -> list[tuple[bool, int, str]]:
-    """A key that sorts names as people count: ``_2`` before ``_10``.
-
-    >>> sorted(["led_10.tif", "led_2.tif", "led_1.tif"], key=natural_order)
-    ['led_1.tif', 'led_2.tif', 'led_10.tif']
-    """
-    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"([0-9]+)", name)]
 
 
 class StoredFrames(FrameSequence):

@@ -29,9 +29,8 @@ def show_info(config_path: Path, *, every_frame: bool = False, sheet: Path | Non
     geometry = build_geometry(config, config_path.parent)
     report = report_geometry(geometry)
     console.print(escape(str(report)), soft_wrap=True)
-    available = memory_available()
-    free = "" if available is None else f" of {available / 2**30:.1f} GiB free"
-    console.print(f"memory                   {memory_needed(geometry, config) / 2**20:.0f} MiB{free}")
+    needed, free = memory_needed(geometry, config) / 2**20, memory_available() / 2**30
+    console.print(f"memory                   {needed:.0f} MiB of {free:.1f} GiB free")
     if config.frames.path is None:
         if sheet is not None or every_frame:
             raise InvalidInputError("frames.path is missing: without frames there is nothing to show of them")

@@ -155,7 +155,7 @@ def _check_memory(frame: int, radius: float, field: bool) -> None:
     else:
         needed = memory_needed(geometry, ReconstructionConfig()) + 3 * stack
     available = memory_available()
-    if available is not None and needed > available:
+    if needed > available:
         raise InsufficientMemoryError(
             f"{len(leds)} frames of {frame} × {frame} and their object need about {needed / 2**30:.1f} GiB, "
             f"{available / 2**30:.1f} GiB are free; give a smaller --frame or --radius"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.plots.images import RealArray
-from fouriscope.plots.page import ACCENT, HAIRLINE, INK, QUIET_INK
+from fouriscope.plots.page import ACCENT, HAIRLINE, INK, QUIET_INK, frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,10 +111,10 @@ class LEDView:
     def caption(self) -> str:
         """What the circles are, how many LEDs are where, and how far a calibration moved them."""
         bright = int(np.count_nonzero(self.bright))
-        words = f"{bright} in NA {self.objective_na:.3g}, {len(self.na) - bright} dark field; "
-        words += f"synthetic NA {self.synthetic_na:.3g} (dashed)"
+        words = f"{bright} in NA {self.objective_na:.3g}, {len(self.na) - bright} dark field"
+        words += f"\nsynthetic NA {self.synthetic_na:.3g} (dashed)"
         if self.nominal is not None:
-            words += f"; moved by {np.hypot(*(self.na - self.nominal).T).mean():.2g} NA"
+            words += f"\nmoved by {np.hypot(*(self.na - self.nominal).T).mean():.2g} NA"
         return words
 
 
@@ -197,7 +197,8 @@ def _circle(axes: Axes, radius: float, colour: str, style: str) -> None:
 def _na_axes(axes: Axes, reach: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axes.set(xlim=(-reach, reach), ylim=(reach, -reach))
+    axes.set(xlim=(-reach, reach), ylim=(reach, -reach), box_aspect=1, anchor="NW")
+    frame(axes)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     axes.tick_params(labelsize=8, labelcolor=INK, color=HAIRLINE, width=0.6, length=2.5)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from fouriscope.errors import InvalidInputError
@@ -19,18 +20,14 @@ from fouriscope.plots.images import (
     scale_bar,
     show_image,
 )
-from fouriscope.plots.page import ACCENT, MARGIN, TITLE_HEIGHT, Page
+from fouriscope.plots.page import ACCENT, colour_bar, finished, frame, header, new_page
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# In inches, like everything on the page.
-PANEL_WIDTH = 2.8
-PANEL_GAP = 0.16
-PANEL_HEADER = 0.5
-ZOOM_GAP = 0.16
-COLOUR_BAR_SPACE = 0.95
+PANEL_WIDTH = 2.8  # in inches
+# Apart from each other in grey too, and for eyes that do not tell red from green.
+CLOSE_UP_COLOURS = (ACCENT, "#56b4e9")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,56 +87,67 @@ def comparison_figure(
     >>> phase = np.add.outer(np.linspace(0, 1, 50), np.linspace(0, 1, 50))
     >>> frame = Panel("Camera frame", phase[::5, ::5] ** 2, own_scale=True)
     >>> figure = comparison_figure([frame, Panel("Truth", phase)], pixel=0.16e-6, zoom=(10, 10, 12))
-    >>> len(figure.axes)  # two rows of two panels, and the colour bar
-    5
+    >>> len(figure.axes)  # two rows of two panels
+    4
     """
     if not panels:
         raise InvalidInputError("comparison_figure needs at least one panel, but the sequence is empty")
     images = [checked_image(panel.image, f"panel {panel.title!r}") for panel in panels]
     field = _common_field(images, panels)
-    rows, columns = field
-    pixel_um = micrometres(pixel)
     if zoom is not None:
         check_zoom(zoom, field)
 
-    shared = [image for image, panel in zip(images, panels, strict=True) if not panel.own_scale]
-    shared_limits = (limits or colour_limits(shared)) if shared else None
-    width = panel_width(PANEL_WIDTH, field)
-    height = width * rows / columns
-    zoom_height = 0.0 if zoom is None else ZOOM_GAP + width
-    page = Page(
-        width=2 * MARGIN + len(panels) * width + (len(panels) - 1) * PANEL_GAP + (COLOUR_BAR_SPACE if shared else 0),
-        height=2 * MARGIN + (TITLE_HEIGHT if title else 0) + PANEL_HEADER + height + zoom_height,
+    return draw_rows(
+        [panels], [images], field, () if zoom is None else (zoom,), pixel, title, cmap, colour_label, limits
     )
-    top = MARGIN
-    if title:
-        page.text(MARGIN, top + 0.02, title, size=13, weight="bold", width=page.width - 2 * MARGIN)
-        top += TITLE_HEIGHT
-    top += PANEL_HEADER
 
-    drawn = None
-    for number, (panel, image) in enumerate(zip(panels, images, strict=True)):
-        left = MARGIN + number * (width + PANEL_GAP)
-        panel_limits = colour_limits([image]) if panel.own_scale or shared_limits is None else shared_limits
-        axes = page.axes(left, top, width, height)
-        mappable = show_image(axes, image, cmap, panel_limits, field)
-        page.header(left, top, width, panel.title, _caption(panel))
-        if not panel.own_scale:
-            drawn = mappable
-        if number == 0 and pixel_um is not None:
-            scale_bar(axes, (0.0, 0.0, columns, rows), pixel_um, width)
-        if zoom is not None:
-            outline(axes, zoom)
-            row, column, size = zoom
-            close_up = page.axes(left, top + height + ZOOM_GAP, width, width, frame=ACCENT)
+
+def draw_rows(
+    rows: Sequence[Sequence[Panel]],
+    images: Sequence[Sequence[RealArray]],
+    field: tuple[int, int],
+    zooms: Sequence[tuple[int, int, int]],
+    pixel: float | None,
+    title: str,
+    cmap: str,
+    colour_label: str,
+    limits: tuple[float, float] | None,
+) -> Figure:
+    """Rows of ``images``, which are those of the panels, each with its close-ups side by side beneath it."""
+    from matplotlib.patches import Rectangle
+
+    pixel_um = micrometres(pixel)
+    pairs = [list(zip(*row, strict=True)) for row in zip(rows, images, strict=True)]
+    shared = [image for row in pairs for panel, image in row if not panel.own_scale]
+    scale = (limits or colour_limits(shared)) if shared else (0.0, 1.0)
+    width = panel_width(PANEL_WIDTH, field)
+    heights = [width * field[0] / field[1], *([width / len(zooms)] if zooms else [])]
+    lines, columns, across = len(heights), len(rows[0]), len(zooms) or 1
+    figure = new_page(columns * (width + 0.2) + 0.7, len(rows) * (sum(heights) + 0.16 * lines + 0.45), title)
+    grid = figure.add_gridspec(len(rows) * lines, columns * across, height_ratios=heights * len(rows))
+    bar = None
+    for row, column in np.ndindex(len(rows), columns):
+        panel, image = pairs[row][column]
+        axes = figure.add_subplot(grid[row * lines, column * across : (column + 1) * across])
+        panel_limits = colour_limits([image]) if panel.own_scale else scale
+        drawn = show_image(axes, image, cmap, panel_limits, field)
+        header(axes, panel.title, _caption(panel))
+        views = [axes]
+        for place, ((top, left, size), colour) in enumerate(zip(zooms, CLOSE_UP_COLOURS, strict=False)):
+            axes.add_patch(Rectangle((left, top), size, size, fill=False, edgecolor=colour, linewidth=1.4))
+            close_up = figure.add_subplot(grid[row * lines + 1, column * across + place])
             show_image(close_up, image, cmap, panel_limits, field)
-            close_up.set(xlim=(column, column + size), ylim=(row + size, row))
-            if number == 0 and pixel_um is not None:
-                scale_bar(close_up, (column, row, size, size), pixel_um, width)
-    if drawn is not None:
-        right_edge = MARGIN + len(panels) * (width + PANEL_GAP) - PANEL_GAP
-        page.colour_bar(drawn, right_edge + 0.12, top, height, colour_label)
-    return page.figure
+            close_up.set(xlim=(left, left + size), ylim=(top + size, top), box_aspect=1)
+            frame(close_up, colour, 1.2)
+            views.append(close_up)
+        if row == column == 0:
+            for view in views:
+                scale_bar(view, pixel_um)
+        if row == 0:
+            last, bar = axes, bar if panel.own_scale else drawn
+    if bar is not None:
+        colour_bar(last, bar, colour_label)
+    return finished(figure)
 
 
 def _common_field(images: Sequence[RealArray], panels: Sequence[Panel]) -> tuple[int, int]:
@@ -168,11 +176,3 @@ def _caption(panel: Panel) -> str:
     if not panel.own_scale:
         return panel.caption
     return f"{panel.caption} · own scale" if panel.caption else "own scale"
-
-
-def outline(axes: Axes, zoom: tuple[int, int, int], colour: str = ACCENT) -> None:
-    """The square of a close-up, drawn into the image it comes from."""
-    from matplotlib.patches import Rectangle
-
-    row, column, size = zoom
-    axes.add_patch(Rectangle((column, row), size, size, fill=False, edgecolor=colour, linewidth=1.4))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.plots.images import RealArray
-from fouriscope.plots.page import ACCENT, HAIRLINE, INK, MARGIN, QUIET_INK, TITLE_HEIGHT, Page
+from fouriscope.plots.page import ACCENT, HAIRLINE, INK, QUIET_INK, finished, new_page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Okabe and Ito: told apart with every kind of colour vision. Their yellow is left out, it vanishes on white.
 CURVE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
 CURVE_STYLES = ("-", "--", ":", "-.")
+LABEL_HEIGHT = 0.07  # of a line of text, on an axis of 2.4 inches, which is the lowest one
 
 
 def convergence_figure(
@@ -40,14 +41,9 @@ def convergence_figure(
     """
     if not curves:
         raise InvalidInputError("convergence_figure needs at least one curve, but the mapping is empty")
-    labels_width = end_labels_width(curves)
-    top = MARGIN + (TITLE_HEIGHT if title else 0)
-    plot_width, plot_height, left, bottom = 5.6, 3.5, 0.85, 0.65
-    page = Page(left + plot_width + labels_width + MARGIN, top + plot_height + bottom)
-    if title:
-        page.text(left, MARGIN, title, size=13, weight="bold", width=plot_width + labels_width)
-    draw_curves(page.axes(left, top, plot_width, plot_height), curves, xlabel, ylabel, log_y, plot_height)
-    return page.figure
+    figure = new_page(8, 4.3, title)
+    draw_curves(figure.add_subplot(), curves, xlabel, ylabel, log_y)
+    return finished(figure)
 
 
 def tuning_figure(
@@ -60,23 +56,13 @@ def tuning_figure(
     'log'
     """
     curve = _curve(xlabel, values, scores, log_y=False)
-    top = MARGIN + (TITLE_HEIGHT if title else 0)
-    width, height, left, bottom = 5.2, 3.2, 0.85, 0.65
-    page = Page(left + width + MARGIN, top + height + bottom)
-    if title:
-        page.text(left, MARGIN, title, size=13, weight="bold", width=width)
-    axes = page.axes(left, top, width, height)
+    figure = new_page(6.3, 4, title)
+    axes = figure.add_subplot()
     axes.set_xscale("log")
     axes.axvline(chosen, color=ACCENT, linewidth=1.4)
     axes.plot(curve.x, curve.y, "o-", color=CURVE_COLOURS[0], linewidth=1.5, markersize=4.5)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.grid(axis="y", color=HAIRLINE, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.tick_params(which="both", labelsize=9, labelcolor=INK, color=QUIET_INK, width=0.6)
-    axes.set_xlabel(f"{xlabel}   (chosen: {chosen:.3g})", fontsize=10, color=INK)
-    axes.set_ylabel(ylabel, fontsize=10, color=INK)
-    return page.figure
+    open_axes(axes, f"{xlabel}   (chosen: {chosen:.3g})", ylabel)
+    return finished(figure)
 
 
 def draw_curves(
@@ -85,10 +71,9 @@ def draw_curves(
     xlabel: str,
     ylabel: str,
     log_y: bool,
-    height_inches: float,
     label_ends: bool = True,
 ) -> None:
-    """Draw ``curves`` on ``axes``, which are ``height_inches`` high, with their names at their ends."""
+    """Draw ``curves`` on ``axes``, with their names at their ends."""
     from matplotlib.ticker import MaxNLocator
 
     checked = [_curve(name, x, y, log_y) for name, (x, y) in curves.items()]
@@ -112,26 +97,24 @@ def draw_curves(
         )
         ends.append((float(curve.y[np.isfinite(curve.y)][-1]), curve.name, colour))
     axes.margins(x=0.0 if max(curve.x.size for curve in checked) > 1 else 0.05, y=0.06)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set(color=QUIET_INK, linewidth=0.8)
-    axes.grid(axis="y", color=HAIRLINE, linewidth=0.6)
-    axes.set_axisbelow(True)
+    open_axes(axes, xlabel, ylabel)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    axes.tick_params(which="both", labelsize=9, labelcolor=INK, color=QUIET_INK, width=0.6)
-    axes.set_xlabel(xlabel, fontsize=10, color=INK)
-    axes.set_ylabel(ylabel, fontsize=10, color=INK)
     if label_ends:
         axes.get_ylim()  # matplotlib scales lazily: without this the labels would be placed on the axis of no data
         heights = [_height_on_axis(axes, value) for value, _, _ in ends]
-        for place, (_, name, colour) in zip(_spread(heights, 0.165 / height_inches), ends, strict=True):
+        for place, (_, name, colour) in zip(_spread(heights), ends, strict=True):
             axes.text(1.02, place, name, transform=axes.transAxes, color=colour, fontsize=9.5, va="center")
 
 
-def end_labels_width(curves: Mapping[str, object]) -> float:
-    """Room in inches for the names at the ends of the curves."""
-    return 0.3 + 0.09 * max(len(name) for name in curves)
+def open_axes(axes: Axes, xlabel: str, ylabel: str) -> None:
+    """Axes for points and curves: two sides, quiet lines across, and what is measured."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set(color=QUIET_INK, linewidth=0.8)
+    axes.grid(axis="y", color=HAIRLINE, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(which="both", labelsize=9, labelcolor=INK, color=QUIET_INK, width=0.6)
+    axes.set_xlabel(xlabel, fontsize=10, color=INK)
+    axes.set_ylabel(ylabel, fontsize=10, color=INK)
 
 
 class _Curve(NamedTuple):
@@ -161,18 +144,12 @@ def _height_on_axis(axes: Axes, value: float) -> float:
     return float(axes.transAxes.inverted().transform((0, pixel_y))[1])
 
 
-def _spread(heights: Sequence[float], least: float) -> list[float]:
-    """Move labels apart until neighbours are ``least`` away, keeping their order and, on average, their place."""
+def _spread(heights: Sequence[float]) -> list[float]:
+    """Move labels apart, as little as can be (in squares), until all are LABEL_HEIGHT away from each other."""
+    from scipy.optimize import isotonic_regression
+
     order = np.argsort(heights, kind="stable")
-    sorted_heights = np.asarray(heights, dtype=np.float64)[order]
-    groups: list[list[float]] = []  # labels that touch, as [their mean height, their number]
-    for height in sorted_heights:
-        groups.append([float(height), 1])
-        while len(groups) > 1 and groups[-1][0] - groups[-2][0] < least * (groups[-1][1] + groups[-2][1]) / 2:
-            upper, lower = groups.pop(), groups.pop()
-            number = upper[1] + lower[1]
-            groups.append([(upper[0] * upper[1] + lower[0] * lower[1]) / number, number])
-    placed = [mean + least * (index - (number - 1) / 2) for mean, number in groups for index in range(int(number))]
-    result = np.empty(len(placed))
-    result[order] = placed
-    return [float(place) for place in result]
+    steps = LABEL_HEIGHT * np.arange(len(order))
+    placed = np.empty(len(order))
+    placed[order] = isotonic_regression(np.asarray(heights)[order] - steps).x + steps
+    return [float(place) for place in placed]

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fouriscope.plots.comparison import PANEL_HEADER
 from fouriscope.plots.images import checked_image, colour_limits, micrometres, panel_width, scale_bar, show_image
-from fouriscope.plots.page import MARGIN, TITLE_HEIGHT, Page
+from fouriscope.plots.page import colour_bar, finished, header, new_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,8 +40,8 @@ def field_figure(
         cmap: The colour map of phase and amplitude.
 
     >>> figure = field_figure(np.eye(32), maps={"misfit": [[1.0, 2.0], [np.nan, 3.0]]}, pixel=1e-6)
-    >>> len(figure.axes)  # phase and misfit, each with its colour bar
-    4
+    >>> len(figure.axes)  # phase and misfit
+    2
     """
     images = [("Phase", checked_image(phase, "phase"), "phase (rad)")]
     if amplitude is not None:
@@ -51,33 +50,19 @@ def field_figure(
     small = {name: values for name, values in small.items() if np.isfinite(values).any()}
     rows, columns = images[0][1].shape
     width = panel_width(IMAGE_WIDTH, (rows, columns))
-    height = width * rows / columns
-    map_height = MAP_WIDTH * rows / columns
-    page = Page(
-        width=2 * MARGIN + max(len(images) * (width + COLOUR_BAR_SPACE), len(small) * (MAP_WIDTH + COLOUR_BAR_SPACE)),
-        height=2 * MARGIN
-        + (TITLE_HEIGHT if title else 0)
-        + PANEL_HEADER
-        + height
-        + (PANEL_HEADER + map_height if small else 0),
-    )
-    top = MARGIN + (TITLE_HEIGHT if title else 0) + PANEL_HEADER
-    if title:
-        page.text(MARGIN, MARGIN + 0.02, title, size=13, weight="bold", width=page.width - 2 * MARGIN)
-    pixel_um = micrometres(pixel)
-    for place, (name, image, label) in enumerate(images):
-        left = MARGIN + place * (width + COLOUR_BAR_SPACE)
-        axes = page.axes(left, top, width, height)
+    heights = [width * rows / columns, *([MAP_WIDTH * rows / columns] if small else [])]
+    page_width = max(len(images) * (width + COLOUR_BAR_SPACE), len(small) * (MAP_WIDTH + COLOUR_BAR_SPACE))
+    figure = new_page(page_width, sum(heights) + 0.5 * len(heights), title)
+    bands = figure.add_gridspec(len(heights), 1, height_ratios=heights)
+    above = bands[0].subgridspec(1, len(images)).subplots(squeeze=False)[0]
+    for axes, (name, image, label) in zip(above, images, strict=True):
         drawn = show_image(axes, image, cmap, colour_limits([image]), (rows, columns))
-        page.header(left, top, width, name, "")
-        page.colour_bar(drawn, left + width + 0.08, top, height, label)
-        if place == 0 and pixel_um is not None:
-            scale_bar(axes, (0.0, 0.0, columns, rows), pixel_um, width)
-    top += height + PANEL_HEADER
+        header(axes, name)
+        colour_bar(axes, drawn, label)
+    scale_bar(above[0], micrometres(pixel))
     for place, (name, values) in enumerate(small.items()):
-        left = MARGIN + place * (MAP_WIDTH + COLOUR_BAR_SPACE)
-        axes = page.axes(left, top, MAP_WIDTH, map_height)
+        axes = figure.add_subplot(bands[1].subgridspec(1, len(small))[place])
         drawn = show_image(axes, checked_image(values, name), "viridis", colour_limits([values]), (rows, columns))
-        page.header(left, top, MAP_WIDTH, f"{name.capitalize()} of each tile", "")
-        page.colour_bar(drawn, left + MAP_WIDTH + 0.08, top, map_height, name)
-    return page.figure
+        header(axes, f"{name.capitalize()} of each tile")
+        colour_bar(axes, drawn, name)
+    return finished(figure)

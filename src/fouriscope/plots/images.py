@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.plots.page import frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,28 +70,28 @@ def show_image(axes: Axes, image: RealArray, cmap: str, limits: tuple[float, flo
         raise InvalidInputError(
             f"cmap must name a colour map of matplotlib, such as 'gray' or 'viridis', but it is {cmap!r}"
         ) from None
-    axes.set(xticks=[], yticks=[])
+    axes.set(xticks=[], yticks=[], box_aspect=rows / columns, anchor="NW")
+    frame(axes)
     # In single precision matplotlib needs half the memory, and no eye sees more.
     shown = np.asarray(image, np.float32)
     return axes.imshow(shown, cmap=colours, vmin=limits[0], vmax=limits[1], extent=(0, columns, rows, 0), aspect="auto")
 
 
-def scale_bar(axes: Axes, view: tuple[float, float, float, float], pixel_um: float, width_inches: float) -> None:
-    """A bar of a round length (1, 2 or 5 times a power of ten) in the lower left corner of ``view``.
-
-    ``view`` is (left, top, width, height) in pixels of the field.
-    """
+def scale_bar(axes: Axes, pixel_um: float | None) -> None:
+    """A bar of a round length (1, 2 or 5 times a power of ten) in the lower left corner of an image."""
     from matplotlib.patches import Rectangle
     from matplotlib.patheffects import withStroke
 
-    left, top, width, height = view
+    if pixel_um is None:
+        return
+    (left, right), (bottom, _) = axes.get_xlim(), axes.get_ylim()
+    width = right - left
     length_um = round_length(0.3 * width * pixel_um)
-    inch = width / width_inches
-    x, y = left + 0.12 * inch, top + height - 0.15 * inch
+    x, y = left + 0.04 * width, bottom - 0.05 * width
     axes.add_patch(
-        Rectangle((x, y), length_um / pixel_um, 0.04 * inch, facecolor="white", edgecolor="black", linewidth=0.5)
+        Rectangle((x, y), length_um / pixel_um, 0.014 * width, facecolor="white", edgecolor="black", linewidth=0.5)
     )
-    label = axes.text(x, y - 0.05 * inch, _length_label(length_um), color="white", fontsize=8.5, fontweight="bold")
+    label = axes.text(x, y - 0.02 * width, _length_label(length_um), color="white", fontsize=8.5, fontweight="bold")
     label.set_path_effects([withStroke(linewidth=1.6, foreground="black")])
 
 

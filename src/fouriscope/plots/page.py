@@ -1,4 +1,4 @@
-"""The page on which every figure is laid out: colours, measures, and placing in inches from the top left corner."""
+"""What all figures share: colours, a page that matplotlib lays out, and the headers and colour bars of its panels."""
 
 from __future__ import annotations
 
@@ -6,62 +6,75 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 INK = "#1f2430"
 QUIET_INK = "#6b7280"
 HAIRLINE = "#d6d9de"
 ACCENT = "#e69f00"
-
-# All layout is in inches: text has a size in inches too, so nothing overlaps whatever the number of panels.
-MARGIN = 0.25
-TITLE_HEIGHT = 0.36
-COLOUR_BAR_WIDTH = 0.1
+_HEADER = "header"
 
 
-class Page:
-    """A white figure on which axes and text are placed in inches, measured from the top left corner."""
+def new_page(width: float, height: float, title: str = "") -> Figure:
+    """A white figure of about this size in inches; where what goes is the business of matplotlib's layout engine."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    def __init__(self, width: float, height: float) -> None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1, wspace=0, hspace=0)
+    figure = Figure(figsize=(width, height + (0.4 if title else 0)), dpi=150, facecolor="white", layout=layout)
+    FigureCanvasAgg(figure)
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK, wrap=True)
+    return figure
 
-        self.width, self.height = width, height
-        self.figure = Figure(figsize=(width, height), dpi=150, facecolor="white")
-        FigureCanvasAgg(self.figure)
 
-    def axes(self, left: float, top: float, width: float, height: float, frame: str | None = None) -> Axes:
-        place = (left / self.width, 1 - (top + height) / self.height, width / self.width, height / self.height)
-        axes = self.figure.add_axes(place)
-        for spine in axes.spines.values():
-            spine.set(color=frame or HAIRLINE, linewidth=1.2 if frame else 0.6)
-        return axes
+def finished(figure: Figure) -> Figure:
+    """The figure laid out, with headers that become smaller, and at last shorter, than run into their neighbours."""
+    from matplotlib.text import Text
 
-    def text(
-        self, left: float, top: float, words: str, *, size: float, width: float, weight: str = "normal", ink: str = INK
-    ) -> None:
-        """A line of text that becomes smaller, and at last shorter, rather than run into its neighbour."""
-        text = self.figure.text(
-            left / self.width, 1 - top / self.height, words, fontsize=size, fontweight=weight, color=ink, va="top"
-        )
-        room = width * self.figure.dpi
+    layout = figure.get_layout_engine()
+    assert layout is not None
+    layout.execute(figure)
+    figure.set_layout_engine(None)  # or every image would be drawn twice, once to be laid out again
+    for text in figure.findobj(lambda artist: artist.get_label() == _HEADER):
+        assert isinstance(text, Text)
+        assert text.axes is not None
+        text.axes.apply_aspect()
+        room, words = text.axes.get_window_extent().width, text.get_text()
         needed = text.get_window_extent().width
         if needed > room:
-            text.set_fontsize(max(6.5, size * room / needed * 0.98))
+            text.set_fontsize(max(6.5, float(text.get_fontsize()) * room / needed * 0.98))
         while text.get_window_extent().width > room and len(words) > 1:
             words = words[:-1]
             text.set_text(words.rstrip() + "…")
+    return figure
 
-    def header(self, left: float, axes_top: float, width: float, title: str, caption: str) -> None:
-        title_top = axes_top - (0.42 if caption else 0.24)
-        self.text(left, title_top, title, size=10.5, weight="bold", width=width)
-        if caption:
-            self.text(left, axes_top - 0.215, caption, size=8.5, ink=QUIET_INK, width=width)
 
-    def colour_bar(self, mappable: Any, left: float, top: float, height: float, label: str) -> None:
-        from matplotlib.ticker import MaxNLocator
+def header(axes: Axes, title: str, caption: str = "") -> None:
+    """A title above the upper left corner, and a quiet line or more beneath it."""
+    above = 5 + 11 * len(caption.splitlines())
+    # The layout makes room for a title however wide, so it sees an empty one: words are cut to their panel afterwards.
+    axes.set_title(" ", fontsize=10.5, pad=above, y=1)
+    place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "in_layout": False}
+    place["label"] = _HEADER
+    axes.annotate(title, (0, 1), (0, above), fontsize=10.5, fontweight="bold", color=INK, **place)
+    if caption:
+        axes.annotate(caption, (0, 1), (0, 4), fontsize=8.5, color=QUIET_INK, **place)
 
-        bar_axes = self.axes(left, top, COLOUR_BAR_WIDTH, height)
-        bar = self.figure.colorbar(mappable, cax=bar_axes, ticks=MaxNLocator(6, steps=[1, 2, 5, 10]))
-        bar.outline.set(edgecolor=HAIRLINE, linewidth=0.6)
-        bar.set_label(label, fontsize=8.5, color=INK)
-        bar_axes.tick_params(labelsize=8, labelcolor=INK, color=HAIRLINE, width=0.6, length=2.5)
+
+def frame(axes: Axes, colour: str = HAIRLINE, width: float = 0.6) -> None:
+    for spine in axes.spines.values():
+        spine.set(color=colour, linewidth=width)
+
+
+def colour_bar(axes: Axes, mappable: Any, label: str) -> None:
+    """A bar as high as the panel, on its right."""
+    from matplotlib.ticker import MaxNLocator
+
+    tall = max(1.0, axes.get_box_aspect() or 1.0)
+    bar_axes = axes.inset_axes((1 + 0.025 * tall, 0, 0.03 * tall, 1))
+    bar = axes.figure.colorbar(mappable, cax=bar_axes, ticks=MaxNLocator(6, steps=[1, 2, 5, 10]))
+    bar.outline.set(edgecolor=HAIRLINE, linewidth=0.6)
+    bar.set_label(label, fontsize=8.5, color=INK)
+    bar_axes.tick_params(labelsize=8, labelcolor=INK, color=HAIRLINE, width=0.6, length=2.5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.plots.aperture import CYCLIC, LEDView, PupilView, draw_leds, draw_pupil
-from fouriscope.plots.curves import draw_curves, end_labels_width
+from fouriscope.plots.curves import draw_curves
 from fouriscope.plots.images import (
     RealArray,
     checked_image,
@@ -21,7 +21,7 @@ from fouriscope.plots.images import (
     scale_bar,
     show_image,
 )
-from fouriscope.plots.page import INK, MARGIN, QUIET_INK, TITLE_HEIGHT, Page
+from fouriscope.plots.page import INK, QUIET_INK, colour_bar, finished, frame, header, new_page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,12 +32,8 @@ if TYPE_CHECKING:
 WIDE_PANEL = 3.6
 NARROW_PANEL = 3.0
 LEAST_SIDE = 2.4
-COLOUR_BAR_SPACE = 1.15
-HEADER = 0.46
-FOOTER = 0.62
-TICKS = 0.42  # the numbers of an axis stand where an image has its edge
-VERDICT_HEIGHT = 0.3
-LOG_TICKS = 0.25  # more, for 1.8 × 10² and the like
+COLOUR_BAR_SPACE = 1.35
+HEADER_AND_TICKS = 1.0
 
 
 def result_figure(
@@ -73,8 +69,8 @@ def result_figure(
         verdict: A sentence about all of it, under the title.
 
     >>> figure = result_figure(np.eye(16), history={"misfit": [3.0, 1.0, 0.5]}, pixel=0.16e-6)
-    >>> len(figure.axes)  # phase, spectrum, their colour bars, and the misfit
-    5
+    >>> len(figure.axes)  # phase, spectrum and misfit
+    3
     """
     phase_image = checked_image(phase, "phase")
     images = _images(phase_image, unwrapped, flattened, wrapped, amplitude, cmap)
@@ -82,27 +78,30 @@ def result_figure(
     curves = _history_curves(history or {})
     spectrum = _log_spectrum(phase_image, next((image for name, image, *_ in images if name == "Amplitude"), None))
 
-    others = 2 + (0 if pupil is None else 2) + (0 if leds is None else 1)
-    layout = _Layout(
-        (int(phase_image.shape[0]), int(phase_image.shape[1])), len(images), others, title, verdict, curves
-    )
+    cells = len(images) + 2 + (0 if pupil is None else 2) + (0 if leds is None else 1)
+    figure, panels = _page(phase_image.shape, len(images), cells, title, verdict)
     for name, image, colours, limits, label in images:
-        axes = layout.show(name, image, colours, limits, label, (layout.width, layout.height))
-        if name == images[0][0] and pixel_um is not None:
-            scale_bar(axes, (0.0, 0.0, layout.field[1], layout.field[0]), pixel_um, layout.width)
-    # Both axes of a spectrum end at the same frequency: only in a square is the disc of the pupil round.
-    square = (layout.side, layout.side)
-    spectrum_label = "log₁₀ of magnitude / highest"
-    spectrum_axes = layout.show(
-        "Spectrum of the object", spectrum, "inferno", colour_limits([spectrum]), spectrum_label, square
-    )
-    _frequency_ticks(spectrum_axes, layout.field, pixel_um)
-    layout.draw_misfit(curves)
+        axes = next(panels)
+        colour_bar(axes, show_image(axes, image, colours, limits, phase_image.shape), label)
+        header(axes, name)
+    scale_bar(figure.axes[0], pixel_um)
+    _draw_spectrum(next(panels), spectrum, pixel_um)
+    _draw_misfit(next(panels), curves)
     if pupil is not None:
-        layout.draw_pupil(pupil)
+        modulus = pupil.modulus()
+        axes = next(panels)
+        colour_bar(axes, draw_pupil(axes, pupil, modulus, "gray", (0.0, float(modulus.max()) or 1.0)), "|P|")
+        header(axes, "Pupil, modulus", pupil.source)
+        axes = next(panels)
+        colour_bar(axes, draw_pupil(axes, pupil, pupil.phase(), *pupil.phase_colours()), "phase (rad)")
+        header(axes, "Pupil, phase", f"rms {pupil.rms_phase():.2g} rad")
     if leds is not None:
-        layout.draw_leds(leds)
-    return layout.page.figure
+        axes = next(panels)
+        mappable = draw_leds(axes, leds)
+        header(axes, "LEDs", leds.caption())
+        if mappable is not None:
+            colour_bar(axes, mappable, "gain")
+    return finished(figure)
 
 
 _Image = tuple[str, RealArray, str, tuple[float, float], str]
@@ -142,102 +141,43 @@ def _of_the_same_shape(values: npt.ArrayLike, name: str, phase: RealArray) -> Re
     return image
 
 
-class _Layout:
-    """The cells of the page, filled one after the other: a header, a panel, and room for its axis and colour bar."""
+def _page(field: tuple[int, int], images: int, cells: int, title: str, verdict: str) -> tuple[Figure, Iterator[Axes]]:
+    """A page with ``cells`` panels, the first of them ``images`` of the field, which are made as they are asked for."""
+    across = {4: 2}.get(cells, min(cells, 3) if cells <= 6 else 4)
+    width = panel_width(WIDE_PANEL if cells <= 6 else NARROW_PANEL, field)
+    height = width * field[0] / field[1]
+    # What is not an image of the field is square, and needs room to be read however flat or narrow the field is.
+    side = max(LEAST_SIDE, min(width, height))
+    heights = [height] * images + [side] * (cells - images)
+    row_heights = [max(heights[first : first + across]) for first in range(0, cells, across)]
+    figure = new_page(
+        across * (max(width, side) + COLOUR_BAR_SPACE), sum(row_heights) + HEADER_AND_TICKS * len(row_heights), title
+    )
+    page = figure.add_subfigure(figure.add_gridspec()[0])  # beneath the title, with a line of its own
+    if verdict:
+        page.suptitle(verdict, x=0.01, ha="left", fontsize=10, color=INK, wrap=True)
+    grid = page.add_gridspec(len(row_heights), across, height_ratios=row_heights)
+    return figure, (page.add_subplot(grid[cell]) for cell in range(cells))
 
-    def __init__(
-        self,
-        field: tuple[int, int],
-        images: int,
-        others: int,
-        title: str,
-        verdict: str,
-        curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]],
-    ) -> None:
-        rows, columns = self.field = field
-        cells = images + others
-        self.across = {4: 2}.get(cells, min(cells, 3) if cells <= 6 else 4)
-        self.width = panel_width(WIDE_PANEL if cells <= 6 else NARROW_PANEL, field)
-        self.height = self.width * rows / columns
-        # What is not an image of the field is square, and needs room to be read however flat or narrow the field is.
-        self.side = max(LEAST_SIDE, min(self.width, self.height))
-        self.cell_width = max(self.width, self.side) + COLOUR_BAR_SPACE
-        heights = [self.height] * images + [self.side] * others
-        row_heights = [max(heights[first : first + self.across]) for first in range(0, cells, self.across)]
-        row_ends = np.cumsum([HEADER + height + FOOTER for height in row_heights])
-        verdict_top = MARGIN + (TITLE_HEIGHT if title else 0)
-        first_top = verdict_top + (VERDICT_HEIGHT if verdict else 0)
-        self.tops = [first_top + HEADER, *(first_top + HEADER + float(end) for end in row_ends)]
-        self.end_labels = len(curves) > 1
-        self.used = 0
-        self.page = Page(
-            width=MARGIN + self.across * self.cell_width + (end_labels_width(curves) - 0.6 if self.end_labels else 0),
-            height=self.tops[-1] - HEADER + 0.05,
-        )
-        if title:
-            self.page.text(MARGIN, MARGIN + 0.02, title, size=13, weight="bold", width=self.page.width - 2 * MARGIN)
-        if verdict:
-            self.page.text(MARGIN, verdict_top, verdict, size=10, width=self.page.width - 2 * MARGIN)
 
-    def next_corner(self) -> tuple[float, float]:
-        """(left, top) in inches of the panel in the next cell."""
-        down, across = divmod(self.used, self.across)
-        self.used += 1
-        return MARGIN + across * self.cell_width, self.tops[down]
+def _draw_spectrum(axes: Axes, spectrum: RealArray, pixel_um: float | None) -> None:
+    mappable = show_image(axes, spectrum, "inferno", colour_limits([spectrum]), spectrum.shape)
+    # Both axes of a spectrum end at the same frequency: only in a square is the disc of the pupil round.
+    axes.set_box_aspect(1)
+    _frequency_ticks(axes, spectrum.shape[1], pixel_um)
+    header(axes, "Spectrum of the object")
+    colour_bar(axes, mappable, "log₁₀ of magnitude / highest")
 
-    def show(
-        self,
-        name: str,
-        image: RealArray,
-        colours: str,
-        limits: tuple[float, float],
-        label: str,
-        size: tuple[float, float],
-    ) -> Axes:
-        """An image over the field, with its colour bar."""
-        left, top = self.next_corner()
-        axes = self.page.axes(left, top, *size)
-        self.page.header(left, top, self.cell_width - 0.1, name, "")
-        mappable = show_image(axes, image, colours, limits, self.field)
-        self.page.colour_bar(mappable, left + size[0] + 0.1, top, size[1], label)
-        return axes
 
-    def draw_misfit(self, curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> None:
-        left, top = self.next_corner()
-        left += TICKS + LOG_TICKS
-        width, height = self.cell_width - COLOUR_BAR_SPACE - LOG_TICKS, self.side
-        self.page.header(left, top, width, "Misfit", "")
-        axes = self.page.axes(left, top, width, height)
-        if curves:
-            draw_curves(axes, curves, "iteration", "", True, height, label_ends=self.end_labels)
-        else:
-            axes.set(xticks=[], yticks=[])
-            self.page.text(left + 0.15, top + 0.15, "no history yet", size=9, ink=QUIET_INK, width=width - 0.3)
-
-    def draw_pupil(self, pupil: PupilView) -> None:
-        modulus = pupil.modulus()
-        panels = (
-            ("Pupil, modulus", pupil.source, modulus, "gray", (0.0, float(modulus.max()) or 1.0), "|P|"),
-            ("Pupil, phase", f"rms {pupil.rms_phase():.2g} rad", pupil.phase(), *pupil.phase_colours(), "phase (rad)"),
-        )
-        for name, caption, image, colours, limits, label in panels:
-            left, top, side = self._map_cell(name, caption)
-            mappable = draw_pupil(self.page.axes(left, top, side, side), pupil, image, colours, limits)
-            self.page.colour_bar(mappable, left + side + 0.1, top, side, label)
-
-    def draw_leds(self, leds: LEDView) -> None:
-        left, top, side = self._map_cell("LEDs", leds.caption())
-        mappable = draw_leds(self.page.axes(left, top, side, side), leds)
-        if mappable is not None:
-            self.page.colour_bar(mappable, left + side + 0.1, top, side, "gain")
-
-    def _map_cell(self, name: str, caption: str) -> tuple[float, float, float]:
-        """(left, top, side) of a square panel with numbers on its left."""
-        left, top = self.next_corner()
-        left += TICKS
-        side = min(self.cell_width - COLOUR_BAR_SPACE - 0.25, self.side)
-        self.page.header(left, top, self.cell_width - TICKS - 0.1, name, caption)
-        return left, top, side
+def _draw_misfit(axes: Axes, curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> None:
+    axes.set(box_aspect=1, anchor="NW")
+    header(axes, "Misfit")
+    if curves:
+        draw_curves(axes, curves, "iteration", "", True, label_ends=len(curves) > 1)
+    else:
+        frame(axes)
+        axes.set(xticks=[], yticks=[])
+        axes.text(0.05, 0.95, "no history yet", transform=axes.transAxes, fontsize=9, color=QUIET_INK, va="top")
 
 
 def _history_curves(history: Mapping[str, npt.ArrayLike]) -> dict[str, tuple[npt.ArrayLike, npt.ArrayLike]]:
@@ -266,9 +206,8 @@ def _log_spectrum(phase: RealArray, amplitude: RealArray | None) -> RealArray:
     return np.asarray(np.log10(np.maximum(magnitude, 1e-7)))
 
 
-def _frequency_ticks(axes: Axes, field: tuple[int, int], pixel_um: float | None) -> None:
+def _frequency_ticks(axes: Axes, columns: int, pixel_um: float | None) -> None:
     """Ticks at round frequencies on the bottom of a centred spectrum."""
-    _, columns = field
     nyquist = 0.5 if pixel_um is None else 0.5 / pixel_um
     step = round_length(0.8 * nyquist)
     values = np.array([-step, 0.0, step])

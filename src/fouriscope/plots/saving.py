@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 from pathlib import Path
@@ -33,6 +34,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: float = 20
             f"the name of a figure must end in a format that matplotlib writes, but it is {path.name!r}; "
             f"use one of .{', .'.join(sorted(supported))}"
         )
+    gc.collect()  # matplotlib's layout leaves cycles behind in which the images are caught that a figure was made of
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         try:

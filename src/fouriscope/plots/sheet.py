@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.plots.curves import open_axes
 from fouriscope.plots.images import RealArray
-from fouriscope.plots.page import ACCENT, HAIRLINE, INK, MARGIN, QUIET_INK, TITLE_HEIGHT, Page
+from fouriscope.plots.page import ACCENT, HAIRLINE, INK, finished, frame, header, new_page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,23 +63,17 @@ def contact_sheet(
     side = _side(places)
     reach = float(np.abs(places).max()) + side
     reach = max(reach, 1.1 * na)
-    map_size, curve_width, gap = 6.4, 3.4, 0.85
-    top = MARGIN + TITLE_HEIGHT + 0.25
-    page = Page(0.75 + map_size + gap + curve_width + MARGIN, top + map_size + 0.6)
     bright_count = int(bright.sum())
     heading = title or f"{count} frames: {bright_count} bright field, {count - bright_count} dark field"
     heading += f", {len(bad)} rejected" if bad else ""
-    page.text(0.75, MARGIN, heading, size=13, weight="bold", width=page.width - 1)
-    page.text(0.75, top - 0.22, "each frame at its LED's direction", size=8.5, ink=QUIET_INK, width=map_size)
-    axes = page.axes(0.75, top, map_size, map_size)
-    _draw_frames(axes, frames, places, bright, side, reach)
-    _draw_marks(axes, places, na, side, reach, bad)
-    left = 0.75 + map_size + gap
-    page.text(
-        left, top - 0.22, "mean of each frame, in the order of the LEDs", size=8.5, ink=QUIET_INK, width=curve_width
-    )
-    _draw_brightness(page.axes(left, top, curve_width, map_size), level, bright, bad)
-    return page.figure
+    figure = new_page(11.4, 7.2, heading)
+    frames_axes, level_axes = figure.subplots(1, 2, width_ratios=(6.4, 3.4))
+    _draw_frames(frames_axes, frames, places, bright, side, reach)
+    _draw_marks(frames_axes, places, na, side, reach, bad)
+    _draw_brightness(level_axes, level, bright, bad)
+    header(frames_axes, "", "each frame at its LED's direction")
+    header(level_axes, "", "mean of each frame, in the order of the LEDs")
+    return finished(figure)
 
 
 def _side(places: RealArray) -> float:
@@ -140,6 +135,7 @@ def _draw_marks(axes: Axes, places: RealArray, na: float, side: float, reach: fl
     )
     label.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
     axes.set(xlim=(-reach, reach), ylim=(reach, -reach))
+    frame(axes)
     axes.set_xlabel("na_x, along columns", fontsize=9.5, color=INK)
     axes.set_ylabel("na_y, along rows", fontsize=9.5, color=INK)
     axes.tick_params(labelsize=8.5, labelcolor=INK, color=HAIRLINE, width=0.6)
@@ -156,10 +152,5 @@ def _draw_brightness(axes: Axes, level: RealArray, bright: npt.NDArray[np.bool_]
         axes.plot(chosen, level[chosen], "x", color=BAD, markersize=7, label="rejected")
     if (level > 0).all() and level.max() > 5 * level.min():
         axes.set_yscale("log")
-    for spine in ("top", "right"):
-        axes.spines[spine].set_visible(False)
-    axes.grid(axis="y", color=HAIRLINE, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.set_xlabel("frame", fontsize=9.5, color=INK)
-    axes.tick_params(which="both", labelsize=8.5, labelcolor=INK, color=QUIET_INK, width=0.6)
+    open_axes(axes, "frame", "")
     axes.legend(loc="upper right", fontsize=8.5, frameon=False, labelcolor=INK)

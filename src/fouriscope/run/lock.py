@@ -3,72 +3,61 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
-import sys
 import weakref
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from fouriscope.errors import RunFolderError
 
-if sys.platform != "win32":
-    import fcntl
-
 LOCK_NAME = ".lock"
+# What network file systems that have no locks answer.
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 class FolderLock:
     """Holds ``.lock`` of a folder from the construction to :meth:`release`, or to the end of the process.
 
     The file says who holds it, as "process host". It is gone after a release; what a killed process leaves of it
-    locks nobody out. Windows has no ``flock``, and some network file systems refuse it: there nobody is locked out.
+    locks nobody out. Some network file systems have no locks: there nobody is locked out.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / LOCK_NAME
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-        while not self._taken(handle):
-            # Who held it has deleted the file since: lock the one that everybody else sees.
-            os.close(handle)
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-        self._release = weakref.finalize(self, _release, handle, self.path, os.getpid())
-        with contextlib.suppress(OSError):  # a full disk: the lock holds without a note of who holds it
-            os.truncate(handle, 0)
-            os.write(handle, f"{os.getpid()} {socket.gethostname()}\n".encode())
-
-    def _taken(self, handle: int) -> bool:
-        if sys.platform == "win32":
-            return True
+        # Not at once: who had it may be deleting the file, and then the next one has to be locked.
+        lock = FileLock(self.path, timeout=0.1, poll_interval=0.02, thread_local=False, fallback_to_soft=False)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            process, _, host = os.read(handle, 1000).decode(errors="replace").strip().partition(" ")
-            os.close(handle)
-            elsewhere = f" on {host}" if host not in ("", socket.gethostname()) else ""
+            lock.acquire()
+        except Timeout:
             raise RunFolderError(
-                f"{self.path.parent} is being written by process {process or 'unknown'}{elsewhere}; "
-                "wait until it ends, or stop it with Ctrl-C first"
+                f"{folder} is being written by {self._holder()}; wait until it ends, or stop it with Ctrl-C first"
             ) from None
-        except OSError:
-            return True
-        try:
-            return os.path.samestat(os.fstat(handle), os.stat(self.path))
-        except FileNotFoundError:
-            return False
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+        self._release = weakref.finalize(self, _release, lock, self.path, os.getpid())
+        with contextlib.suppress(OSError):  # a full disk, or Windows: the lock holds without a note of who holds it
+            self.path.write_text(f"{os.getpid()} {socket.gethostname()}\n", encoding="utf-8")
+
+    def _holder(self) -> str:
+        note = ""
+        with contextlib.suppress(OSError):
+            note = self.path.read_text(encoding="utf-8", errors="replace")
+        process, _, host = note.strip().partition(" ")
+        return f"process {process or 'unknown'}" + (f" on {host}" if host not in ("", socket.gethostname()) else "")
 
     def release(self) -> None:
         """Let others write; does nothing the second time."""
         self._release()
 
 
-def _release(handle: int, path: Path, owner: int) -> None:
+def _release(lock: FileLock, path: Path, owner: int) -> None:
     if os.getpid() != owner:  # the copy in a forked process: the lock is its parent's
         return
-    if sys.platform == "win32":  # an open file cannot be deleted there
-        os.close(handle)
+    # Deleted while it is held, so that nobody loses a lock of his own; Windows deletes no open file, and keeps it.
+    with contextlib.suppress(PermissionError):
         path.unlink(missing_ok=True)
-        return
-    try:
-        path.unlink(missing_ok=True)
-    finally:
-        os.close(handle)
+    lock.release()

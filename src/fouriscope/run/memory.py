@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from fouriscope.acquisition import Acquisition, stream_below
 from fouriscope.acquisition.byte_sizes import format_bytes, parse_bytes
@@ -33,8 +34,7 @@ DEFAULT_BUDGET_AT_MOST = 2**30
 
 def default_budget() -> int:
     """Bytes for frames from disk where [frames] has no ``memory``."""
-    available = memory_available()
-    return DEFAULT_BUDGET_AT_MOST if available is None else min(DEFAULT_BUDGET_AT_MOST, available // 4)
+    return min(DEFAULT_BUDGET_AT_MOST, memory_available() // 4)
 
 
 def memory_needed(geometry: Geometry, config: ReconstructionConfig, *, frames: int = 0) -> int:
@@ -51,19 +51,12 @@ def memory_needed(geometry: Geometry, config: ReconstructionConfig, *, frames: i
     return int(np.prod(geometry.object_shape)) * images * itemsize + kept + in_flight + frames
 
 
-def memory_available(meminfo: Path = Path("/proc/meminfo"), group: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Bytes that can be allocated without swapping, where the system tells: the machine's, or what the container or
-    batch job (a control group) still allows, whichever is less."""
-    limits = [limit for limit in (_of_the_machine(meminfo), _of_the_group(group)) if limit is not None]
-    return min(limits, default=None)
-
-
-def _of_the_machine(meminfo: Path) -> int | None:
-    try:
-        lines = meminfo.read_text(encoding="ascii").splitlines()
-    except OSError:  # not Linux: nothing to compare with
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
+def memory_available(group: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes that can be allocated without swapping: the machine's, or what the container or batch job (a control
+    group, of which psutil knows nothing) still allows, whichever is less."""
+    machine = int(psutil.virtual_memory().available)
+    allowed = _of_the_group(group)
+    return machine if allowed is None else min(machine, allowed)
 
 
 def _of_the_group(group: Path) -> int | None:
@@ -88,7 +81,7 @@ def check_memory(acquisition: Acquisition, config: ReconstructionConfig, margin:
     stream = stream_below(acquisition.frames)
     frames = 0 if stream is None else stream.to_come
     needed, available = memory_needed(geometry, config, frames=frames), memory_available()
-    if available is not None and needed > available:
+    if needed > available:
         rows, columns = geometry.object_shape
         raise InsufficientMemoryError(
             f"a {rows} × {columns} object needs about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are free; "

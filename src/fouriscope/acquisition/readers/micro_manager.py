@@ -11,7 +11,6 @@ from fouriscope.acquisition.description import Description, FramesSource
 from fouriscope.acquisition.images import TIFF
 from fouriscope.acquisition.led_table import LEDTable
 from fouriscope.acquisition.readers.fields import number, read_json, record
-from fouriscope.acquisition.stored import natural_order
 from fouriscope.errors import InvalidInputError
 
 
@@ -32,10 +31,12 @@ def _metadata_file(path: Path) -> Path | None:
 
 def read(path: Path) -> Description:
     """Frames in the order of their numbers, LEDs as steps of a lattice from the centre LED."""
+    from tifffile import natural_sorted
+
     metadata = _metadata_file(path)
     assert metadata is not None
     content = read_json(metadata)
-    keys = sorted((key for key in content if key.startswith("FrameKey")), key=natural_order)
+    keys = natural_sorted(key for key in content if key.startswith("FrameKey"))
     if not keys:
         raise InvalidInputError(f"{metadata}: FrameKey entries are missing; it holds {', '.join(content) or 'nothing'}")
     frames = [(key, record(metadata, key, content[key])) for key in keys]
