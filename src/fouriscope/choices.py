@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -71,6 +72,11 @@ def choose(data: Acquisition, *, measured: bool, **choices: Unpack[Choices]) -> 
     >>> choose(data, measured=True, method=settings.EPRY(pupil_step=0.5)).config.solver.options["decay"]
     0.3
     """
+    unknown = set(choices) - set(Choices.__annotations__)
+    if unknown:
+        close = get_close_matches(name := min(unknown), Choices.__annotations__, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(Choices.__annotations__)}"
+        raise InvalidInputError(f"unknown choice {name!r}; {hint}")
     document = completed(_sections(choices, len(data)), measured=measured)
     config = _checked(ReconstructionConfig, document)
     prior, second, start = choices.get("prior", AUTO), choices.get("prior_absorption"), choices.get("start")
@@ -150,6 +156,8 @@ def _solver(choices: Choices, frames: int) -> dict[str, Any]:
     if choices.get("seed", 0) != 0:
         keys["seed"] = choices["seed"]
     said = _keys(method, "method")
+    if "batch" in keys and said.get("sampler") == "all":
+        del said["sampler"]  # what EPRY writes where nobody sets a batch
     twice = sorted(set(said) & set(keys))
     if twice:
         raise InvalidInputError(f"{', '.join(twice)}: given twice, as an argument and in method; give it once")

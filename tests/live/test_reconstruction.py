@@ -164,8 +164,8 @@ def test_a_mask_of_each_frame_is_used_as_it_arrives(data: Acquisition) -> None:
     ("options", "message"),
     [
         ({"method": fs.settings.PnP(sampler="fixed")}, '"stratified" or "all"'),
-        ({"align": "focus"}, "an alignment looks at all frames"),
-        ({"batches": 3}, "unknown key 'solver.batches'; did you mean 'batch'"),
+        ({"align": "focus"}, "an alignment needs all frames"),
+        ({"batches": 3}, "unknown choice 'batches'; did you mean 'batch'"),
         ({"start": np.zeros((3, 3), np.float32)}, "shape"),
     ],
 )

@@ -181,7 +181,7 @@ def test_a_resumed_run_makes_or_keeps_the_choice(monkeypatch: pytest.MonkeyPatch
 
 def test_a_real_clock_will_do() -> None:
     def slow(image: NDArray[Any], sigma: float) -> NDArray[Any]:
-        time.sleep(0.03)
+        time.sleep(0.2)  # much longer than a gradient, also on a busy machine
         return image
 
     fidelity = tiny_problem(height=0.3)

@@ -99,12 +99,11 @@ def align(
         aperture = _aperture(acquisition, described.illumination, say)
         if aperture != described.optics.na:
             acquisition = placed(replace(described, optics=replace(described.optics, na=aperture)))
-    if acquisition.illumination is not described.illumination:
-        if exposure:
-            acquisition = _exposed(acquisition, described.gains, say)
-        if focus:
-            depth = acquisition.optics.wavelength / acquisition.optics.na**2
-            acquisition = _focused(acquisition, min(depth, focus_reach), say)
+    if exposure:
+        acquisition = _exposed(acquisition, described.gains, say, certain=True)
+    if focus and acquisition.illumination is not described.illumination:
+        depth = acquisition.optics.wavelength / acquisition.optics.na**2
+        acquisition = _focused(acquisition, min(depth, focus_reach), say)
     if edge:
         acquisition = _weighed(acquisition, weights_of(described))
         weights = _weights_without_penumbra(acquisition, certain=True)
@@ -161,9 +160,9 @@ def _by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
     return acquisition
 
 
-def _exposed(acquisition: Acquisition, before: NDArray[Any] | None, say: Tell) -> Acquisition:
+def _exposed(acquisition: Acquisition, before: NDArray[Any] | None, say: Tell, *, certain: bool = False) -> Acquisition:
     """Beside the gains that were known ``before``."""
-    fit = find_exposure(replace(acquisition, gains=before))
+    fit = find_exposure(replace(acquisition, gains=before), certain=certain)
     if not fit.changed:
         say("exposure: dark-field frames are as bright as bright-field ones predict")
         return acquisition if acquisition.gains is before else replace(acquisition, gains=before)

@@ -14,7 +14,8 @@ from fouriscope.alignment.trials import Trials
 # Factors tried, as powers of two, and how finely the best one is looked for in the end.
 LEAST, MOST, STEP, FINEST = -2.0, 6.0, 0.5, 0.125
 # Another ratio must explain the frames this much better than 1. Whoever exposes dark field longer does so by a factor
-# of two at least, and hardly anybody exposes it shorter; weak samples, which scatter little into it, prove little.
+# of two at least, and hardly anybody exposes it shorter; weak samples, which scatter little into it, prove little. But
+# a focus or an array that is wrong proves as much.
 GAIN_IF_MUCH_LONGER, GAIN_IF_LONGER, GAIN_IF_SHORTER = 0.02, 0.05, 0.2
 MUCH_LONGER = 2.0
 
@@ -37,14 +38,14 @@ class ExposureFit:
         return self.ratio != 1.0
 
 
-def find_exposure(acquisition: Acquisition, *, trials: Trials | None = None) -> ExposureFit:
+def find_exposure(acquisition: Acquisition, *, trials: Trials | None = None, certain: bool = False) -> ExposureFit:
     """By which factor dark-field frames are brighter than bright-field ones predict, from 1/4 to 64.
 
     Dark-field frames are nearly always exposed longer, and files seldom say so. Where the pupils of neighbouring LEDs
     overlap, bright-field frames predict a part of what dark-field frames show: the factor with which a short
     reconstruction leaves the least misfit is the ratio of the exposures. It stays 1 unless another one explains the
-    frames better: by 2 % if it is 2 or more, which is what people choose, by 5 % if it is less, and by 20 % if dark
-    field would have been exposed shorter.
+    frames by 5 % better, or by 20 % if dark field would have been exposed shorter. Where focus and LEDs are ``certain``,
+    2 % are enough for a ratio of 2 or more, which is what people choose.
 
     Examples
     --------
@@ -81,7 +82,11 @@ def find_exposure(acquisition: Acquisition, *, trials: Trials | None = None) -> 
             look(best + step)
     best = min(seen, key=lambda power: seen[power], default=0.0)
     # The best at an end of what was tried is no minimum: something else is wrong.
-    if not seen or not LEAST < best < MOST or not seen[best] < (1 - _least_gain(2.0**best)) * seen[0.0]:
+    if (
+        not seen
+        or not LEAST < best < MOST
+        or not seen[best] < (1 - _least_gain(2.0**best, certain=certain)) * seen[0.0]
+    ):
         best = 0.0
     powers = np.array(sorted(seen))
     misfits = np.array([seen[float(power)] for power in powers])
@@ -89,10 +94,10 @@ def find_exposure(acquisition: Acquisition, *, trials: Trials | None = None) -> 
     return ExposureFit(2.0**best, gains, dark, 2.0**powers, misfits)
 
 
-def _least_gain(ratio: float) -> float:
+def _least_gain(ratio: float, *, certain: bool) -> float:
     if ratio < 1:
         return GAIN_IF_SHORTER
-    return GAIN_IF_MUCH_LONGER if ratio >= MUCH_LONGER else GAIN_IF_LONGER
+    return GAIN_IF_MUCH_LONGER if certain and ratio >= MUCH_LONGER else GAIN_IF_LONGER
 
 
 def dark_frames(acquisition: Acquisition) -> NDArray[np.bool_]:

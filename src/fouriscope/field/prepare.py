@@ -201,6 +201,7 @@ def _dry_run(config: RunConfig, base: Path, margin: int) -> None:
     acquisition = tile_acquisition(config, base, margin)
     try:
         build_solver(acquisition, with_flat_start(config))
+        acquisition.check_frames()
     finally:
         close_stream(acquisition)
 
