@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from rich.console import Console
 from rich.markup import escape
 
@@ -18,6 +19,7 @@ from fouriscope.acquisition.description import Description, Missing
 from fouriscope.acquisition.readers import describe
 from fouriscope.acquisition.suggestions import Suggestion, suggest
 from fouriscope.acquisition.survey import Survey
+from fouriscope.cli.options import Force, Quiet, console_of
 from fouriscope.cli.rewriting import STORAGE, rewrite_frames
 from fouriscope.cli.settings import Document, assignment, set_keys, toml_value
 from fouriscope.errors import InvalidInputError
@@ -36,19 +38,25 @@ HEARD = tuple(f"frames.{key}" for key in STORAGE)
 
 
 def run_import(
-    path: Path,
-    out: Path,
-    *,
-    sets: Sequence[str],
-    force: bool,
-    console: Console,
-    to_zarr: bool = False,
-    memory: str | None = None,
+    path: Annotated[Path, typer.Argument(help="A file or folder with frames, of any format that is understood.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The description to write.")] = Path("acquisition.toml"),
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="section.key=value for what the files do not say; can be repeated."),
+    ] = None,
+    force: Force = False,
+    to_zarr: Annotated[
+        bool,
+        typer.Option("--to-zarr", help="Rewrite the frames as Zarr beside OUT, from which tiles are read quickly."),
+    ] = False,
+    memory: Annotated[str | None, typer.Option(help="For --to-zarr, such as 64MB or 2GB; 256MB otherwise.")] = None,
+    quiet: Quiet = False,
 ) -> int:
-    """Describe ``path``, print what was found and what is missing, and write ``out``; 1 if keys are missing.
+    """Recognise an acquisition, say what was found and what is missing, and write its acquisition.toml.
 
-    With ``to_zarr`` the frames are rewritten for tiles, within ``memory``, and ``out`` names the copy.
+    Exit code 1 means that keys are missing: they stand in the file as comments to fill in.
     """
+    console, sets = console_of(quiet), sets or []
     if memory is not None and not to_zarr:
         raise InvalidInputError("--memory is for rewriting the frames: give --to-zarr with it, or leave it out")
     leds_path, store = out.with_name(f"{out.stem}_leds.csv"), out.with_name(f"{out.stem}_frames.zarr")
