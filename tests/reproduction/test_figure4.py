@@ -21,10 +21,9 @@ from fouriscope.reproduction.figure4 import lively_squares
 from fouriscope.reproduction.figure4_report import figure4_blocks, figure4_page
 from fouriscope.reproduction.pages import Table, Words, write_pages
 from fouriscope.reproduction.paper_run import run_figure4
-from fouriscope.reproduction.predictions import predict
 from fouriscope.reproduction.protocol import method
 from fouriscope.reproduction.specimen import Specimen
-from fouriscope.reproduction.specimen_run import BASELINE, FIGURE_4, MeasuredSummary
+from fouriscope.reproduction.specimen_run import BASELINE, FIGURE_4, MeasuredSummary, predict
 from fouriscope.run.files import write_text
 from fouriscope.run.provenance import FrameDigest
 from fouriscope.solvers import EPRY, Iterations, Record, Solver

@@ -22,7 +22,8 @@ SIDES = 4
 class Correction:
     """What to add to a tile: φ + ``phase`` + ``ramp`` · (r − r_k) + ``bend`` · edge surfaces, and μ + ``absorption``.
 
-    The surfaces are those of :func:`edge_surfaces`. r_k is the tile's centre. ``phase`` and ``bend`` in rad, ``ramp`` in rad an object pixel, down and across.
+    The surfaces are those of :func:`edge_surfaces`, and r_k is the tile's centre. ``phase`` and ``bend`` in rad,
+    ``ramp`` in rad an object pixel, down and across.
     """
 
     phase: float = 0.0

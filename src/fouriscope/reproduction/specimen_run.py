@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope import __version__
-from fouriscope.errors import RunFolderError
-from fouriscope.reproduction.experiment import Progress, curves_of, file_name, kept_arrays
-from fouriscope.reproduction.predictions import predict
+from fouriscope.acquisition import Acquisition
+from fouriscope.calibration.gains import gain_ratios
+from fouriscope.fidelity import DataFidelity
+from fouriscope.reproduction.experiment import Progress, curves_of, file_name, keep_arrays, kept_arrays
 from fouriscope.reproduction.protocol import METHODS, Method, method
 from fouriscope.reproduction.specimen import Specimen
 from fouriscope.run.assemble import build_model
-from fouriscope.run.files import write_arrays
 from fouriscope.solvers import Callback, Iterations, Record, Solver
 
 FORMAT = 1
@@ -37,7 +37,7 @@ BASELINE = replace(method("EPRY"), options=method("EPRY").options | {"decay": 0.
 class MeasuredCell:
     """A measured sample reconstructed with one method, and how well that predicts the frames it has not seen.
 
-    ``plain`` and ``fitted`` are the misfits of the held-out frames (:mod:`fouriscope.reproduction.predictions`).
+    ``plain`` and ``fitted`` are the misfits of the held-out frames (:func:`predict`).
     """
 
     method: str
@@ -151,12 +151,7 @@ def _cell(specimen: Specimen, one: Method, gradients: int, folder: Path, callbac
     arrays: dict[str, NDArray[Any]] = {"phase": cell.phase, "plain": cell.plain, "fitted": cell.fitted}
     if cell.amplitude is not None:
         arrays["amplitude"] = cell.amplitude
-    arrays |= {f"curve.{name}": curve for name, curve in cell.curves.items()}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_arrays(path, arrays, {"key": key, "method": cell.method, "strength": cell.strength})
-    except OSError as error:
-        raise RunFolderError(f"{path}: cannot be written ({error.strerror}); make room and run it again") from error
+    keep_arrays(path, arrays, cell.curves, {"key": key, "method": cell.method, "strength": cell.strength})
     return cell
 
 
@@ -175,6 +170,30 @@ def _measured(specimen: Specimen, one: Method, solver: Solver) -> MeasuredCell:
         prediction.fitted,
         {name: solver.history[name] for name in COLUMNS},
     )
+
+
+class Prediction(NamedTuple):
+    """Misfit of each held-out frame, in the order of the LEDs: as predicted, and with its brightness fitted."""
+
+    plain: NDArray[np.float64]
+    fitted: NDArray[np.float64]
+
+
+def predict(solver: Solver, acquisition: Acquisition, held_out: NDArray[np.int64]) -> Prediction:
+    """Misfits of ``held_out`` frames under the object, the pupil and the LED positions that ``solver`` found.
+
+    The brightness of an LED whose frame was never seen is unknown. It is 1 in the plain prediction, as bright as the
+    bright field in its mean; the fitted one multiplies each frame by the one number that suits it best. Where gains are
+    calibrated, the second is what compares methods: the first would mostly measure how far an LED is from the mean.
+    """
+    model = solver.model
+    gains = np.ones(len(model)) if model.gains is None else np.array(model.gains, np.float64)
+    gains[held_out] = 1  # whatever the gauge of the others has made of them
+    fidelity = DataFidelity.of(acquisition, model.revised(gains=gains), loss=solver.fidelity.loss)
+    plain = fidelity.misfits(solver.x, held_out)
+    gains[held_out] = gain_ratios(fidelity, solver.x, held_out)
+    fidelity.use(model.revised(gains=gains))
+    return Prediction(plain, fidelity.misfits(solver.x, held_out))
 
 
 def _read(path: Path, key: str) -> MeasuredCell | None:

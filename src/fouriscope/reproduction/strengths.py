@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -87,10 +86,7 @@ def calibrate_phase_range(
     seen: list[tuple[float, float]] = []
     for _ in range(ROUNDS_AT_MOST):
         experiment = experiment_for(value)
-        ends = [
-            experiment.run(image, online, None, partial(experiment.acquisition, image), [interrupt]).final
-            for image in experiment.images
-        ]
+        ends = [experiment.run(image, online, None, [interrupt]).final for image in experiment.images]
         snr = float(np.mean(ends))
         tell(f"phase in [0, {value:.4g}] rad: NoReg-Online ends at {snr:.2f} dB (wanted: {CALIBRATION_TARGET} dB)")
         seen.append((math.log10(value), snr))
@@ -117,11 +113,6 @@ def find_strengths(
     found: Strengths = {}
     for image in experiment.images:
         found[image.name] = {}
-
-        @lru_cache(maxsize=1)
-        def data(image: TestImage = image) -> Any:
-            return experiment.acquisition(image)
-
         for one in methods:
             if not one.needs_strength:
                 continue
@@ -130,14 +121,15 @@ def find_strengths(
                 continue
             if value is None:
                 tell(f"{image.name}: searching the strength of {one.name}")
+                data = experiment.acquisition(image)
                 found_value = tune(
-                    data(),
+                    data,
                     prior=one.make_prior(None),
                     criterion="truth" if one.strength_from == "oracle" else "held-out",
                     evaluations=5,
                     factor=4.0,
                     callbacks=[interrupt],
-                    method=one.settings(len(data()), seed=experiment.protocol.seed),
+                    method=one.settings(len(data), seed=experiment.protocol.seed),
                     iterations=one.iterations(experiment.protocol.gradients),
                 ).value
                 value = book.note_strength(image, one.strength_key, problem, found_value)
