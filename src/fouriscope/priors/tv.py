@@ -14,7 +14,6 @@ from fouriscope.priors._tv_solver import Workspace, solve_dual
 from fouriscope.priors.base import (
     Image,
     Prior,
-    SpecValue,
     Strength,
     check_image,
     check_sigma,
@@ -194,11 +193,3 @@ class TV(Prior):
             raise InvalidInputError(f'expected the state of TV, {{"dual": (2, rows, columns)}}, got {held}')
         self._workspace = Workspace((dual.shape[1], dual.shape[2]), dual.dtype)
         self._workspace.dual[0][:2] = dual
-
-    def spec(self) -> dict[str, SpecValue]:
-        return {
-            **super().spec(),
-            "isotropic": self.isotropic,
-            "accuracy": self.accuracy,
-            "max_iterations": self.max_iterations,
-        }
