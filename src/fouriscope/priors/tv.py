@@ -11,14 +11,7 @@ import numpy.typing as npt
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors._tv_solver import Workspace, solve_dual
-from fouriscope.priors.base import (
-    Image,
-    Prior,
-    Strength,
-    check_image,
-    check_sigma,
-    scale_likelihood_strength,
-)
+from fouriscope.priors.base import Image, Prior, Strength, check_image, check_sigma, scale_likelihood_strength
 
 # Of a call that starts from the dual of the image before: so many over the accuracy, 100 for the default of 0.05.
 NEXT_ITERATIONS = 5.0
