@@ -54,8 +54,7 @@ def run_field(
     described, base, console = load_config(config), config.parent, console_of(quiet)
     worker_bytes = None if memory is None else parse_bytes(memory)
     if plan:
-        share = 0.2 if overlap is None else overlap
-        planned = forecast(described, base, workers=workers, tile=tile or 128, overlap=share)
+        planned = forecast(described, base, workers=workers, tile=tile, overlap=overlap)
         for name, value in forecast_lines(planned):
             console.print(f"{name:<25}{escape(value)}")
         if worker_bytes is not None and worker_bytes < planned.worker_bytes:
