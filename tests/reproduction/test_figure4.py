@@ -17,6 +17,7 @@ import fouriscope as fs
 from fouriscope.acquisition import ArrayFrames
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import AllLEDs, DataFidelity
+from fouriscope.reproduction.experiment import Listener
 from fouriscope.reproduction.figure4 import lively_squares
 from fouriscope.reproduction.figure4_report import figure4_blocks, figure4_page
 from fouriscope.reproduction.pages import Table, Words, write_pages
@@ -74,10 +75,7 @@ def run(specimen: Specimen, out: Path, *, interrupt: Callable[[Solver, Record], 
         specimen,
         gradients=GRADIENTS,
         zooms=(),
-        tell=said.append,
-        on_plan=lambda total: None,
-        on_progress=lambda done, what: None,
-        interrupt=interrupt,
+        listener=Listener(said.append, lambda total: None, lambda done, what: None, interrupt),
     )
     return Outcome(summary, pictures, said)
 

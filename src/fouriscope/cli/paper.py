@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -17,6 +17,7 @@ from fouriscope.cli.options import Quiet, console_of
 from fouriscope.cli.progress import duration, graceful_interrupt
 from fouriscope.errors import InvalidInputError
 from fouriscope.plots import check_zoom
+from fouriscope.reproduction.experiment import Listener
 from fouriscope.reproduction.figure4 import CLOSE_UPS, Zoom
 from fouriscope.reproduction.figure4_report import figure4_blocks, figure4_page
 from fouriscope.reproduction.pages import Block, write_pages
@@ -84,26 +85,23 @@ def run_paper_command(
         Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress,
     ):
         job = _Job(progress)
-        common: dict[str, Any] = {
-            "tell": lambda words: console.print(escape(words)),
-            "on_plan": job.plan,
-            "on_progress": job,
-            "interrupt": interrupt,
-        }
+        listener = Listener(lambda words: console.print(escape(words)), job.plan, job, interrupt)
         measured: list[tuple[MeasuredSummary, list[Path]]] = []
 
         def figure4() -> list[Block]:
             if specimen is None:
                 return []
             gradients = QUICK_GRADIENTS if quick else GRADIENTS
-            measured.append(run_figure4(out, specimen, gradients=gradients, zooms=squares, **common))
+            measured.append(run_figure4(out, specimen, gradients=gradients, zooms=squares, listener=listener))
             return figure4_blocks(*measured[0])
 
         summary = None
         try:
             if figures:
                 protocol = Protocol.quick() if quick else Protocol()
-                summary = run_paper(out, images=images, figures=figures, protocol=protocol, more=figure4, **common)
+                summary = run_paper(
+                    out, images=images, figures=figures, protocol=protocol, listener=listener, more=figure4
+                )
             else:
                 figure4()
                 write_pages(out, figure4_page(*measured[0]))

@@ -29,8 +29,16 @@ from fouriscope.solvers import Callback, Record, Solver
 FORMAT = 1
 COLUMNS = ("iteration", "frames_seen", "seconds", "misfit", "residual", "snr", "snr_raw")
 
-Progress = Callable[[float, str], object]
-"""Called with the milliseconds of work (as planned) that are done, and what is going on."""
+
+@dataclass(frozen=True)
+class Listener:
+    """Who follows a long job: ``tell`` hears what was found, ``plan`` how many milliseconds of work there are,
+    ``progress`` how many of them are done and what is going on; ``interrupt`` says whether to stop."""
+
+    tell: Callable[[str], object]
+    plan: Callable[[float], object]
+    progress: Callable[[float, str], object]
+    interrupt: Callback
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +137,7 @@ def run_all(
     experiment: Experiment,
     methods: Sequence[Method],
     strengths: dict[str, dict[str, float]],
-    *,
-    on_progress: Progress,
-    interrupt: Callback,
+    listener: Listener,
 ) -> list[Cell]:
     """Every image with every method, image by image; ``strengths[image][method]`` or automatic."""
     cells: list[Cell] = []
@@ -140,18 +146,18 @@ def run_all(
         for method in methods:
             cost = method.milliseconds(experiment.protocol.gradients)
             label = f"{image.name}: {method.name}"
-            on_progress(done, label)
+            listener.progress(done, label)
 
             def report(
                 solver: Solver, record: Record, done: float = done, method: Method = method, label: str = label
             ) -> None:
                 gradients = record.iteration * method.gradients_per_iteration
-                on_progress(done + method.milliseconds(gradients), f"{label}  {record.snr:.2f} dB")
+                listener.progress(done + method.milliseconds(gradients), f"{label}  {record.snr:.2f} dB")
 
             strength = strengths[image.name].get(method.strength_key) if method.needs_strength else None
-            cells.append(experiment.run(image, method, strength, [report, interrupt]))
+            cells.append(experiment.run(image, method, strength, [report, listener.interrupt]))
             done += cost
-    on_progress(done, "done")
+    listener.progress(done, "done")
     return cells
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from fouriscope import __version__
 from fouriscope.acquisition import Acquisition
 from fouriscope.calibration.gains import gain_ratios
 from fouriscope.fidelity import DataFidelity
-from fouriscope.reproduction.experiment import Progress, curves_of, file_name, keep_arrays, kept_arrays
+from fouriscope.reproduction.experiment import Listener, curves_of, file_name, keep_arrays, kept_arrays
 from fouriscope.reproduction.protocol import METHODS, Method, method
 from fouriscope.reproduction.specimen import Specimen
 from fouriscope.run.assemble import build_model
@@ -97,42 +97,29 @@ class MeasuredSummary:
         }
 
 
-def run_specimen(
-    specimen: Specimen,
-    folder: Path,
-    *,
-    gradients: int,
-    tell: Callable[[str], object],
-    on_plan: Callable[[float], object],
-    on_progress: Progress,
-    interrupt: Callback,
-) -> MeasuredSummary:
+def run_specimen(specimen: Specimen, folder: Path, gradients: int, listener: Listener) -> MeasuredSummary:
     """The six methods of the paper's figure 4 and EPRY, all from the same frames and the same geometry.
 
     Cells are kept below ``folder``; one that is there already, for the same frames and configuration, is not computed.
     """
     kept = folder / "cells" / file_name(specimen.name)
-    specimen = specimen.aligned(kept, tell)
+    specimen = specimen.aligned(kept, listener.tell)
     model = build_model(specimen.acquisition, specimen.config)
     methods = (*FIGURE_4, BASELINE)
-    on_plan(sum(one.milliseconds(gradients) for one in methods))
+    listener.plan(sum(one.milliseconds(gradients) for one in methods))
     done, cells = 0.0, {}
     for one in methods:
-        on_progress(done, f"{specimen.name}: {one.name}")
-        callbacks = [_reporter(specimen, one, done, on_progress), interrupt]
-        cells[one.name] = _cell(specimen, one, gradients, kept, callbacks)
+        listener.progress(done, f"{specimen.name}: {one.name}")
+
+        def report(solver: Solver, record: Record, done: float = done, one: Method = one) -> None:
+            words = f"{specimen.name}: {one.name}  misfit {record.misfit:.4g}"
+            listener.progress(done + one.milliseconds(record.iteration), words)
+
+        cells[one.name] = _cell(specimen, one, gradients, kept, [report, listener.interrupt])
         done += one.milliseconds(gradients)
-    on_progress(done, "done")
+    listener.progress(done, "done")
     bright = model.geometry.bright_field[specimen.held_out]
     return MeasuredSummary(specimen, gradients, cells, model.object_pixel[0], bright)
-
-
-def _reporter(specimen: Specimen, one: Method, done: float, on_progress: Progress) -> Callback:
-    def report(solver: Solver, record: Record) -> None:
-        words = f"{specimen.name}: {one.name}  misfit {record.misfit:.4g}"
-        on_progress(done + one.milliseconds(record.iteration), words)
-
-    return report
 
 
 def _cell(specimen: Specimen, one: Method, gradients: int, folder: Path, callbacks: Sequence[Callback]) -> MeasuredCell:

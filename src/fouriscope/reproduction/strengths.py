@@ -17,11 +17,10 @@ import numpy as np
 import tomli_w
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.reproduction.experiment import Experiment
+from fouriscope.reproduction.experiment import Experiment, Listener
 from fouriscope.reproduction.images import TestImage
 from fouriscope.reproduction.protocol import CALIBRATION_TARGET, Method, Protocol, method
 from fouriscope.run.files import write_text
-from fouriscope.solvers import Callback
 from fouriscope.tuning import tune
 
 FILE = "strengths.toml"
@@ -74,9 +73,7 @@ class StrengthBook:
         write_text(self.path, tomli_w.dumps(self.own))
 
 
-def calibrate_phase_range(
-    experiment_for: Callable[[float], Experiment], tell: Callable[[str], object], interrupt: Callback
-) -> float:
+def calibrate_phase_range(experiment_for: Callable[[float], Experiment], listener: Listener) -> float:
     """The range [0, r] for which NoReg-Online ends at the paper's 18.48 dB, averaged over the images.
 
     The SNR rises by about 20 dB for ten times the range; a secant in log r needs two or three rounds.
@@ -86,9 +83,11 @@ def calibrate_phase_range(
     seen: list[tuple[float, float]] = []
     for _ in range(ROUNDS_AT_MOST):
         experiment = experiment_for(value)
-        ends = [experiment.run(image, online, None, [interrupt]).final for image in experiment.images]
+        ends = [experiment.run(image, online, None, [listener.interrupt]).final for image in experiment.images]
         snr = float(np.mean(ends))
-        tell(f"phase in [0, {value:.4g}] rad: NoReg-Online ends at {snr:.2f} dB (wanted: {CALIBRATION_TARGET} dB)")
+        listener.tell(
+            f"phase in [0, {value:.4g}] rad: NoReg-Online ends at {snr:.2f} dB (wanted: {CALIBRATION_TARGET} dB)"
+        )
         seen.append((math.log10(value), snr))
         if abs(snr - CALIBRATION_TARGET) < CLOSE_ENOUGH:
             return value
@@ -99,11 +98,7 @@ def calibrate_phase_range(
 
 
 def find_strengths(
-    experiment: Experiment,
-    methods: Sequence[Method],
-    book: StrengthBook,
-    tell: Callable[[str], object],
-    interrupt: Callback,
+    experiment: Experiment, methods: Sequence[Method], book: StrengthBook, listener: Listener
 ) -> Strengths:
     """A strength for every image and method that needs one: from the book, or searched for and noted in it.
 
@@ -120,7 +115,7 @@ def find_strengths(
             if value is None and not experiment.protocol.search:
                 continue
             if value is None:
-                tell(f"{image.name}: searching the strength of {one.name}")
+                listener.tell(f"{image.name}: searching the strength of {one.name}")
                 data = experiment.acquisition(image)
                 found_value = tune(
                     data,
@@ -128,7 +123,7 @@ def find_strengths(
                     criterion="truth" if one.strength_from == "oracle" else "held-out",
                     evaluations=5,
                     factor=4.0,
-                    callbacks=[interrupt],
+                    callbacks=[listener.interrupt],
                     method=one.settings(len(data), seed=experiment.protocol.seed),
                     iterations=one.iterations(experiment.protocol.gradients),
                 ).value
