@@ -80,7 +80,6 @@ def held_out(data: Acquisition, margin: int, draw: int) -> tuple[NDArray[np.int6
 
 def aligned() -> Acquisition:
     """The acquisition as ``fouriscope import`` describes it, focus and array found from its frames."""
-    from rich.console import Console
 
     from fouriscope.cli.importing import run_import
     from fouriscope.run.assemble import build_acquisition
@@ -88,7 +87,7 @@ def aligned() -> Acquisition:
 
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "acquisition.toml"
-        run_import(ACQUISITION, out, sets=[], force=False, console=Console(quiet=True))
+        run_import(ACQUISITION, out, quiet=True)
         data = build_acquisition(load_config(out), out.parent)
     return align(data, circles=False, tell=lambda line: print(line, flush=True)).acquisition
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from fouriscope.field import FieldFolder
 from fouriscope.field.tile_acquisition import tile_acquisition
-from fouriscope.field.tile_task import pupil_of_teachers
+from fouriscope.field.tile_task import mean_pupil
 from fouriscope.parallel import threads
 from fouriscope.run.assemble import build_solver, build_stop
 from fouriscope.run.execute import close_stream
@@ -23,8 +23,9 @@ def reconstruct(field: FieldFolder, index: int) -> None:
     tile = field.plan.tiling[index]
     config = field.plan.tile_config(field.config(), tile)
     acquisition = tile_acquisition(config, field.path, field.plan.margin)
-    teachers = [record for t in field.plan.tiling.teachers(tile) if (record := field.store.record(t.index)) is not None]
-    pupil = pupil_of_teachers(acquisition.pupil, teachers, field.store)
+    found = (field.store.record(source.index) for source in field.plan.tiling.pupil_sources(tile))
+    sources = [record for record in found if record is not None]
+    pupil = mean_pupil(acquisition.pupil, sources, field.store)
     build_solver(replace(acquisition, pupil=pupil), config).solve(build_stop(config.stop))
     close_stream(acquisition)
 

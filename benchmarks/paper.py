@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from benchmarks.report import bar, table
+from fouriscope.reproduction.experiment import Listener
 from fouriscope.reproduction.paper_run import FIGURES, run_paper
 from fouriscope.reproduction.protocol import Protocol
 
@@ -24,10 +25,7 @@ def main() -> None:
             images=IMAGES,
             figures=set(FIGURES),
             protocol=Protocol(),
-            tell=print,
-            on_plan=lambda total: None,
-            on_progress=lambda done, what: None,
-            interrupt=lambda solver, record: False,
+            listener=Listener(print, lambda total: None, lambda done, what: None, lambda solver, record: False),
         )
         minutes = (time.perf_counter() - began) / 60
     rows = [

@@ -15,7 +15,7 @@ from fouriscope.acquisition import (
     FrameMasks,
     bad_frames,
     find_bad_pixels,
-    simplest,
+    simplified_masks,
     survey_frames,
     unlike_others,
 )
@@ -191,17 +191,17 @@ def test_saturated_pixels_are_masked_and_nothing_else() -> None:
     masks = FrameMasks(ArrayFrames(stack), saturation=2000)
     for index in range(len(stack)):
         np.testing.assert_array_equal(masks.frame(index), stack[index] < 2000)
-    whole = simplest(masks)
+    whole = simplified_masks(masks)
     assert whole is not None
     np.testing.assert_array_equal(whole, stack < 2000)
-    assert simplest(FrameMasks(ArrayFrames(COUNTS), saturation=1e9)) is None
-    assert simplest(FrameMasks(ArrayFrames(COUNTS))) is None
+    assert simplified_masks(FrameMasks(ArrayFrames(COUNTS), saturation=1e9)) is None
+    assert simplified_masks(FrameMasks(ArrayFrames(COUNTS))) is None
 
 
 def test_masks_that_all_frames_share() -> None:
     good = np.ones((32, 32))
     good[3, 4] = 0
-    shared = simplest(FrameMasks(ArrayFrames(COUNTS), saturation=1e9, good=good))
+    shared = simplified_masks(FrameMasks(ArrayFrames(COUNTS), saturation=1e9, good=good))
     assert shared is not None
     np.testing.assert_array_equal(shared, good != 0)
     with pytest.raises(InvalidInputError, match=r"a mask has the shape \(32, 32\)"):

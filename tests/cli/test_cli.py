@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import tifffile
 
 from fouriscope import __version__
-from fouriscope.cli.app import main
+from fouriscope.cli.app import COMMANDS, main
 from fouriscope.run import RunFolder, load_config
 from tests.run.problems import write_acquisition
 
@@ -52,6 +53,11 @@ class Command:
 @pytest.fixture
 def fouriscope(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(("place", "line"), COMMANDS.values())
+def test_the_list_of_commands_says_what_their_own_help_says(place: str, line: str) -> None:
+    assert pkgutil.resolve_name(f"fouriscope.cli.{place}").__doc__.splitlines()[0] == line
 
 
 # ---------------------------------------------------------------------------------------------------------------------

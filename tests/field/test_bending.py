@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fouriscope.field.bending import solve_bends
-from fouriscope.field.correction import ORDER, SIDES, Correction, lifted, rims
+from fouriscope.field.correction import ORDER, SIDES, Correction, bent_edges, edge_surfaces
 from fouriscope.field.overlaps import Overlap, TileImages, object_window
 from fouriscope.field.seams import solve_seams
 from fouriscope.field.tiling import Tiling
@@ -106,8 +106,8 @@ def test_overlaps_that_agree_exactly_or_have_one_cell_are_no_trouble() -> None:
 def test_rims_are_one_at_their_side_and_nothing_beyond_the_middle() -> None:
     y = x = np.linspace(-1, 1, 21)
     bend = tuple(np.random.default_rng(0).normal(size=SIDES * (ORDER + 1)))
-    np.testing.assert_allclose(lifted(bend, y, x), rims(y, x) @ np.array(bend), atol=1e-12)
-    surfaces = rims(y, x).reshape(21, 21, SIDES, ORDER + 1)
+    np.testing.assert_allclose(bent_edges(bend, y, x), edge_surfaces(y, x) @ np.array(bend), atol=1e-12)
+    surfaces = edge_surfaces(y, x).reshape(21, 21, SIDES, ORDER + 1)
     for side in range(SIDES):
         for polynomial in range(ORDER + 1):
             surface = surfaces[:, :, side, polynomial]

@@ -54,7 +54,7 @@ def test_workers_can_be_killed_at_any_time(
 def test_workers_that_dask_gives_up_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     from fouriscope.field import cluster
 
-    monkeypatch.setattr(cluster, "HEAL_MILLISECONDS", 100)
+    monkeypatch.setattr(cluster, "REPLACE_MILLISECONDS", 100)
     with connected(workers=2) as client:
         nanny = next(iter(client.cluster.workers.values()))
         client.cluster.sync(nanny.close)  # what is left of a worker that was killed while it started

@@ -16,7 +16,7 @@ from fouriscope.field.plan import FieldPlan
 from fouriscope.field.prepare import prepare, settled_frames, settled_strengths
 from fouriscope.field.tile_acquisition import contradicted, tile_acquisition, weights_in_tile
 from fouriscope.field.tile_store import TileRecord, TileStore, checksum
-from fouriscope.field.tile_task import last_misfit, pupil_of_teachers, thumbnail
+from fouriscope.field.tile_task import last_misfit, mean_pupil, thumbnail
 from fouriscope.field.tiling import Tiling
 from fouriscope.optics import Directions, LEDArray, Optics, Pupil
 from fouriscope.run import load_config
@@ -150,14 +150,14 @@ def test_a_tile_starts_from_the_mean_pupil_of_its_teachers(tmp_path: Path) -> No
     store.commit(record(0, arrays[0], z4=0.2, z5=0.1), images, arrays[0])
     store.commit(record(2, arrays[2], z4=0.4), images, arrays[2])
     configured = Pupil({4: 9.0}, defocus=1e-6)
-    teachers = [store.record(tile.index) for tile in tiling.teachers(tiling[1])]
-    learnt = pupil_of_teachers(configured, [teacher for teacher in teachers if teacher is not None], store)
+    sources = [store.record(tile.index) for tile in tiling.pupil_sources(tiling[1])]
+    learnt = mean_pupil(configured, [source for source in sources if source is not None], store)
     assert learnt.zernike == pytest.approx({4: 0.3, 5: 0.05})
     assert learnt.defocus == 1e-6
     assert learnt.array is not None
     np.testing.assert_allclose(learnt.array, 0.5 + 0.5j)
-    assert [tile.index for tile in tiling.teachers(tiling[1])] == [0, 2]
-    assert pupil_of_teachers(configured, [], store) is configured
+    assert [tile.index for tile in tiling.pupil_sources(tiling[1])] == [0, 2]
+    assert mean_pupil(configured, [], store) is configured
 
 
 def test_leds_on_both_sides_of_the_pupils_edge_are_left_out_of_a_tile() -> None:

@@ -51,12 +51,12 @@ def test_neighbours_share_what_was_asked(tiling: Tiling) -> None:
 @given(tilings)
 def test_teachers_are_neighbours_that_learn_from_nobody(tiling: Tiling) -> None:
     for tile in tiling:
-        teachers = tiling.teachers(tile)
-        assert bool(teachers) == bool(tile.row % 2 or tile.column % 2)
-        assert len(teachers) <= 4
-        for teacher in teachers:
-            assert not tiling.teachers(teacher)
-            assert max(abs(teacher.row - tile.row), abs(teacher.column - tile.column)) == 1
+        sources = tiling.pupil_sources(tile)
+        assert bool(sources) == bool(tile.row % 2 or tile.column % 2)
+        assert len(sources) <= 4
+        for source in sources:
+            assert not tiling.pupil_sources(source)
+            assert max(abs(source.row - tile.row), abs(source.column - tile.column)) == 1
 
 
 def test_a_frame_smaller_than_a_tile_is_one_tile() -> None:

@@ -17,14 +17,14 @@ import fouriscope as fs
 from fouriscope.acquisition import ArrayFrames
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import AllLEDs, DataFidelity
+from fouriscope.reproduction.experiment import Listener
 from fouriscope.reproduction.figure4 import lively_squares
 from fouriscope.reproduction.figure4_report import figure4_blocks, figure4_page
 from fouriscope.reproduction.pages import Table, Words, write_pages
 from fouriscope.reproduction.paper_run import run_figure4
-from fouriscope.reproduction.predictions import predict
 from fouriscope.reproduction.protocol import method
 from fouriscope.reproduction.specimen import Specimen
-from fouriscope.reproduction.specimen_run import BASELINE, FIGURE_4, MeasuredSummary
+from fouriscope.reproduction.specimen_run import BASELINE, FIGURE_4, MeasuredSummary, predict
 from fouriscope.run.files import write_text
 from fouriscope.run.provenance import FrameDigest
 from fouriscope.solvers import EPRY, Iterations, Record, Solver
@@ -75,10 +75,7 @@ def run(specimen: Specimen, out: Path, *, interrupt: Callable[[Solver, Record], 
         specimen,
         gradients=GRADIENTS,
         zooms=(),
-        tell=said.append,
-        on_plan=lambda total: None,
-        on_progress=lambda done, what: None,
-        interrupt=interrupt,
+        listener=Listener(said.append, lambda total: None, lambda done, what: None, interrupt),
     )
     return Outcome(summary, pictures, said)
 

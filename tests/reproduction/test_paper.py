@@ -12,7 +12,7 @@ import pytest
 from skimage.io import imsave
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.reproduction.experiment import Cell, Experiment, model_of
+from fouriscope.reproduction.experiment import Cell, Experiment, Listener, model_of
 from fouriscope.reproduction.figures import BEYOND, FIGURE_1, FIGURE_2, FIGURE_3
 from fouriscope.reproduction.images import PAPER_NAMES, STANDARD_NAMES, load_images
 from fouriscope.reproduction.paper_run import FIGURES, MARKER, run_paper, wanted_methods
@@ -36,10 +36,12 @@ def run(out: Path, images: Path | None, figures: set[str], *, interrupt: Any = g
         images=images,
         figures=figures,
         protocol=SMALL,
-        tell=said.append,
-        on_plan=lambda total: said.append(f"plan {total:.0f}"),
-        on_progress=lambda done, what: said.append(what),
-        interrupt=interrupt,
+        listener=Listener(
+            tell=said.append,
+            plan=lambda total: said.append(f"plan {total:.0f}"),
+            progress=lambda done, what: said.append(what),
+            interrupt=interrupt,
+        ),
     )
     return summary, said
 
@@ -225,14 +227,10 @@ def test_calibration_lands_at_the_papers_number(images: Path, tmp_path: Path) ->
     protocol = Protocol(frame=24, radius=4.5, gradients=60, images=2)
     pictures = load_images(images, model_of(protocol).object_shape, 2)
     told: list[str] = []
-    value = calibrate_phase_range(
-        lambda phase_range: Experiment(protocol, pictures, phase_range, tmp_path), told.append, go_on
-    )
+    listener = Listener(told.append, lambda total: None, lambda done, what: None, go_on)
+    value = calibrate_phase_range(lambda phase_range: Experiment(protocol, pictures, phase_range, tmp_path), listener)
     experiment = Experiment(protocol, pictures, value, tmp_path)
-    ends = [
-        experiment.run(p, method("NoReg-Online"), None, lambda p=p: experiment.acquisition(p)).final  # type: ignore[misc]
-        for p in pictures
-    ]
+    ends = [experiment.run(p, method("NoReg-Online"), None).final for p in pictures]
     assert np.mean(ends) == pytest.approx(CALIBRATION_TARGET, abs=1.0)
     assert all("wanted: 18.48 dB" in words for words in told)
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tomli_w
-from rich.console import Console
 
 import fouriscope as fs
 from fouriscope.acquisition import Acquisition, ArrivingFrames
@@ -133,7 +132,7 @@ class TestLoad:
             for key, value in keys.items()
         ]
         out = tmp_path / "acquisition.toml"
-        run_import(tmp_path / "frames.npy", out, sets=sets, force=False, console=Console(quiet=True))
+        run_import(tmp_path / "frames.npy", out, sets=sets, quiet=True)
         imported = fs.load(out)
         np.testing.assert_array_equal(np.asarray(loaded.frames), np.asarray(imported.frames))
         assert loaded.optics == imported.optics

@@ -6,7 +6,7 @@ from fouriscope.acquisition.corrections import CorrectedFrames, Corrections
 from fouriscope.acquisition.description import Description
 from fouriscope.acquisition.frames import ArrayFrames, CalibratedFrames, Frames, open_frames
 from fouriscope.acquisition.images import FolderFrames, TiffFrames
-from fouriscope.acquisition.masks import FrameMasks, find_bad_pixels, simplest
+from fouriscope.acquisition.masks import FrameMasks, find_bad_pixels, simplified_masks
 from fouriscope.acquisition.readers import describe
 from fouriscope.acquisition.readers.ptylab import write_ptylab
 from fouriscope.acquisition.sequence import FrameSequence
@@ -40,7 +40,7 @@ __all__ = [
     "describe",
     "find_bad_pixels",
     "open_frames",
-    "simplest",
+    "simplified_masks",
     "stream_below",
     "survey_frames",
     "unlike_others",

@@ -160,8 +160,18 @@ def open_frames(
         )
     if kind == "folder" and not path.is_dir():
         raise InvalidInputError(f"{path}: kind = 'folder' expects a folder, this is a file")
+    frames: FrameSequence
     try:
-        frames: FrameSequence = _open(path, kind, dataset, axes, pattern, files, roi)
+        if kind == "folder":
+            frames = FolderFrames(path, roi, pattern=pattern, files=files)
+        elif kind == "tiff":
+            frames = TiffFrames(path, roi)
+        elif kind == "npy":
+            frames = NpyFrames(path, axes, roi)
+        elif kind in ("npz", "mat"):
+            frames = (open_npz if kind == "npz" else open_mat)(path, dataset, axes, roi)
+        else:
+            frames = (ZarrFrames if kind == "zarr" else Hdf5Frames)(path, axes, roi, dataset)
     except READ_ERRORS as error:
         if isinstance(error, InvalidInputError):
             raise
@@ -175,25 +185,3 @@ def open_frames(
 
         return CorrectedFrames(frames, Corrections(amplitude=amplitude, power=power, bit_shift=bit_shift))
     return frames
-
-
-def _open(
-    path: Path,
-    kind: str,
-    dataset: str | None,
-    axes: str | None,
-    pattern: str | None,
-    files: Sequence[str] | None,
-    roi: Sequence[int] | None,
-) -> FrameSequence:
-    if kind == "folder":
-        return FolderFrames(path, roi, pattern=pattern, files=files)
-    if kind == "tiff":
-        return TiffFrames(path, roi)
-    if kind == "npy":
-        return NpyFrames(path, axes, roi)
-    if kind == "npz":
-        return open_npz(path, dataset, axes, roi)
-    if kind == "mat":
-        return open_mat(path, dataset, axes, roi)
-    return (ZarrFrames if kind == "zarr" else Hdf5Frames)(path, axes, roi, dataset)

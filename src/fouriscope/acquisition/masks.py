@@ -74,7 +74,7 @@ def mask_of(masks: Frames | NDArray[Any], index: int) -> BoolArray:
     return np.asarray(mask != 0)
 
 
-def simplest(masks: FrameMasks) -> FrameMasks | BoolArray | None:
+def simplified_masks(masks: FrameMasks) -> FrameMasks | BoolArray | None:
     """The masks as a reconstruction likes them best: None if every pixel counts, (rows, columns) if frames agree.
 
     Frames are read until two of them differ; then the masks themselves are returned, to be asked for one by one.

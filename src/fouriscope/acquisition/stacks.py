@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition.stored import READ_ERRORS, StoredFrames, first_line, reading
+from fouriscope.acquisition.mat_file import MatFile
+from fouriscope.acquisition.stored import StoredFrames, reading
 from fouriscope.acquisition.tile_layout import CHECKSUM_KEY, CompleteArray
 from fouriscope.errors import InvalidInputError
 
@@ -205,12 +206,8 @@ def open_mat(path: Path, dataset: str | None, axes: str | None, roi: Sequence[in
     if h5py.is_hdf5(path):
         return Hdf5Frames(path, axes[::-1], roi, dataset)
     import scipy.io
-    from scipy.io.matlab import MatReadError
 
-    try:
-        shapes = {name: shape for name, shape, _ in scipy.io.whosmat(path)}
-    except (MatReadError, *READ_ERRORS) as error:
-        raise InvalidInputError(f"{path}: not a readable MATLAB file ({first_line(error)})") from error
+    shapes = MatFile(path).shapes
     stacks = [name for name, shape in shapes.items() if len(shape) == 3]
     name = dataset if dataset is not None else _only(path, stacks)
     if name not in shapes:

@@ -76,7 +76,7 @@ class StreamedFrames(FrameSequence):
         return self._reader.hits
 
     @property
-    def to_come(self) -> int:
+    def room_to_grow(self) -> int:
         """Bytes that it may still take: the budget or, if that is less, the stack, without what is taken already."""
         whole = self.shape[0] * self.shape[1] * self.shape[2] * self.dtype.itemsize
         return max(0, min(self.memory, whole) - self.nbytes)

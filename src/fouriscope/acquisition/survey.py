@@ -190,23 +190,8 @@ def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Surv
         at_top[i] = np.count_nonzero(image == top)
         near_top[i] = np.count_nonzero(image >= high[i] - 0.02 * (high[i] - low[i])) - at_top[i]
     assert kind is not None
-    return Survey(
-        np.dtype(kind),
-        rows * columns,
-        low,
-        high,
-        mean,
-        median,
-        broken,
-        at_top,
-        near_top,
-        noise,
-        ground,
-        lift,
-        twin,
-        used,
-        levels.found(),
-    )
+    statistics = (low, high, mean, median, broken, at_top, near_top, noise, ground, lift, twin)
+    return Survey(np.dtype(kind), rows * columns, *statistics, used, levels.found())
 
 
 def _squares(frame: NDArray[Any]) -> tuple[float, float]:

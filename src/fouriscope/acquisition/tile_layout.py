@@ -53,8 +53,8 @@ class TileLayout:
                 f"a memory of {format_bytes(memory)} is not enough to write frames of {shape[1]} × {shape[2]} {dtype} "
                 f"as tiles: give at least {format_bytes(least)}, better {MOST_FRAMES} times as much"
             )
-        most = min(MOST_FRAMES, (memory - SOURCE_FRAMES * shallow.frame_bytes) // shallow.buffer_bytes)
-        groups = -(-shape[0] // most)
+        deepest = min(MOST_FRAMES, (memory - SOURCE_FRAMES * shallow.frame_bytes) // shallow.buffer_bytes)
+        groups = -(-shape[0] // deepest)
         return cls(shape, dtype, -(-shape[0] // groups))
 
     @property

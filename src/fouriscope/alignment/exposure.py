@@ -44,8 +44,8 @@ def find_exposure(acquisition: Acquisition, *, trials: Trials | None = None, cer
     Dark-field frames are nearly always exposed longer, and files seldom say so. Where the pupils of neighbouring LEDs
     overlap, bright-field frames predict a part of what dark-field frames show: the factor with which a short
     reconstruction leaves the least misfit is the ratio of the exposures. It stays 1 unless another one explains the
-    frames by 5 % better, or by 20 % if dark field would have been exposed shorter. Where focus and LEDs are ``certain``,
-    2 % are enough for a ratio of 2 or more, which is what people choose.
+    frames by 5 % better, or by 20 % if dark field would have been exposed shorter. Where focus and LEDs are
+    ``certain``, 2 % are enough for a ratio of 2 or more, which is what people choose.
 
     Examples
     --------

@@ -8,9 +8,10 @@ import threading
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
@@ -18,6 +19,7 @@ from rich.table import Table
 
 from fouriscope import plots
 from fouriscope.acquisition import Acquisition
+from fouriscope.cli.options import Quiet, console_of
 from fouriscope.cli.progress import graceful_interrupt, shown_progress
 from fouriscope.cli.simulate import write_acquisition
 from fouriscope.errors import InvalidInputError
@@ -40,11 +42,17 @@ BATCH = 60
 MARKER = "made-by-fouriscope-demo"
 
 
-def run_demo(out: Path, *, iterations: int, seed: int, console: Console, quiet: bool, view: bool = False) -> None:
-    """Simulate, reconstruct with each method, print the table, write the figures and run folders.
-
-    With ``view`` the runs are shown in the browser while they run, and afterwards until Ctrl-C.
-    """
+def run_demo(
+    out: Annotated[Path, typer.Option(help="Folder for the pictures and runs; replaced if it is a demo's.")] = Path(
+        "demo"
+    ),
+    iterations: Annotated[int, typer.Option(min=1, help="Iterations of each reconstruction.")] = 300,
+    seed: Annotated[int, typer.Option(min=0, help="Of noise and minibatches.")] = 0,
+    view: Annotated[bool, typer.Option("--view", help="Look on in the browser while it works.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate the paper's microscope, reconstruct with and without a prior, and draw the result."""
+    console = console_of(quiet)
     if out.exists() and not (out.is_dir() and ((out / MARKER).exists() or not any(out.iterdir()))):
         raise InvalidInputError(f"{out} exists and was not made by a demo; choose another folder with --out")
     model = paper_model()
@@ -59,7 +67,8 @@ def run_demo(out: Path, *, iterations: int, seed: int, console: Console, quiet: 
             lambda name, prior, callbacks: reconstruct(
                 data, prior=prior, batch=BATCH, iterations=iterations, seed=seed, callbacks=callbacks
             ),
-            *(iterations, console, quiet),
+            iterations,
+            console,
         )
         _make_room(out)
         for name, result in results.items():
@@ -78,7 +87,8 @@ def run_demo(out: Path, *, iterations: int, seed: int, console: Console, quiet: 
             lambda name, prior, callbacks: start_run(
                 _config(frames, prior, iterations, seed), frames, out / name, callbacks=callbacks
             ),
-            *(iterations, console, quiet),
+            iterations,
+            console,
         )
         _report(out, data, truth, results, console)
         console.print("the page stays until Ctrl-C")
@@ -87,13 +97,13 @@ def run_demo(out: Path, *, iterations: int, seed: int, console: Console, quiet: 
 
 
 def _every_method(
-    run: Callable[[str, PriorLike, list[Callback]], Result], iterations: int, console: Console, quiet: bool
+    run: Callable[[str, PriorLike, list[Callback]], Result], iterations: int, console: Console
 ) -> dict[str, Result]:
     results: dict[str, Result] = {}
     for name, prior in METHODS.items():
         with (
             graceful_interrupt() as interrupt,
-            shown_progress(console, Iterations(iterations), f"{name:<14}", quiet=quiet) as progress,
+            shown_progress(console, Iterations(iterations), f"{name:<14}") as progress,
         ):
             results[name] = run(name, prior, [*progress, interrupt])
         if results[name].stop_reason == "interrupted":

@@ -1,4 +1,4 @@
-"""`fouriscope denoise`: one prior on one image, to see what it does before it goes into a solver."""
+"""`fouriscope denoise`: one prior on one image, to see what it does in a solver; `fouriscope priors` lists them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import time
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
+from fouriscope.cli.options import Force, Quiet, console_of
 from fouriscope.errors import InvalidInputError
-from fouriscope.priors import Prior, prior_from_spec
+from fouriscope.priors import Prior, installed_priors, prior_from_spec
 from fouriscope.priors.base import check_image, check_sigma
 from fouriscope.run.files import atomic_write
 
@@ -25,16 +27,27 @@ FORMATS = (".tif", ".tiff", ".png", ".npy")
 
 
 def run_denoise(
-    image: Path,
-    out: Path,
-    *,
-    prior: str,
-    sigma: float,
-    options: Sequence[str],
-    force: bool,
-    console: Console,
+    image: Annotated[Path, typer.Argument(help="A grey image: TIFF, PNG or .npy.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="TIFF and .npy are written in float; a PNG in the 8 or 16 bits of the image."),
+    ],
+    sigma: Annotated[
+        float,
+        typer.Option(
+            help="Noise level in units of the image as stored: of 0…255 for an 8-bit PNG. "
+            "For a prior with an objective (box, l1, tv) its square is the weight."
+        ),
+    ],
+    prior: Annotated[str, typer.Option(help="One of those that `fouriscope priors` lists.")] = "bm3d",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="A parameter of the prior as key=value, value as in TOML; can be repeated."),
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Read ``image``, denoise it at σ and write ``out``; whatever can be refused is refused before the work."""
+    """Denoise one image with a prior."""
     for path in (image, out):
         if path.suffix.lower() not in FORMATS:
             raise InvalidInputError(f"{path}: expected a file that ends in {', '.join(FORMATS)}")
@@ -43,7 +56,7 @@ def run_denoise(
     if not out.parent.is_dir():
         raise InvalidInputError(f"{out}: there is no folder {out.parent}; make it first")
     sigma = check_sigma(sigma)
-    denoiser = _build(prior, options)
+    denoiser = _build(prior, option or [])
     stored = read_image(image)
     if out.suffix.lower() == ".png" and stored.dtype not in (np.uint8, np.uint16):
         raise InvalidInputError(
@@ -54,9 +67,20 @@ def run_denoise(
     seconds = time.perf_counter() - started
     write_image(out, denoised, stored.dtype)
     rows, columns = stored.shape
-    console.print(
+    console_of(quiet).print(
         f"{escape(str(out))}: {rows} × {columns} pixels, {denoiser.name} at sigma = {sigma:g}, {seconds:.2f} s"
     )
+
+
+def show_priors() -> None:
+    """List the priors: what each is, and whether it can be used here."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("name", "what it is", "objective", "here"):
+        table.add_column(column, overflow="fold", no_wrap=column in ("name", "objective"))
+    for info in installed_priors():
+        here = info.missing or ("available, from Python" if info.from_python else "available")
+        table.add_row(info.name, escape(info.description), "yes" if info.has_objective else "no", escape(here))
+    console_of().print(table, soft_wrap=False)
 
 
 def parse_options(options: Sequence[str]) -> dict[str, Any]:

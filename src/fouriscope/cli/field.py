@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 
 from fouriscope.acquisition.byte_sizes import format_bytes, parse_bytes
 from fouriscope.cli.field_progress import shown_field
+from fouriscope.cli.options import INTERRUPTED, Config, Quiet, console_of
 from fouriscope.cli.progress import duration, terminated_as_interrupted
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.cluster import connected
@@ -16,50 +19,73 @@ from fouriscope.field.planner import Forecast, forecast
 from fouriscope.field.reconstruct import FieldResult, reconstruct_tiles
 from fouriscope.run import load_config
 
-INTERRUPTED = 130
 SHOWN_FAILURES = 5
 
 
 def run_field(
-    config_path: Path,
-    out: Path | None,
-    *,
-    scheduler: str | None,
-    workers: int | None,
-    memory: str | None,
-    tile: int | None,
-    overlap: float | None,
-    attempts: int,
-    console: Console,
-    quiet: bool,
+    config: Config,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder; default: field beside CONFIG. One that is there goes on."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address or scheduler file of a running Dask cluster; without, workers start here."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes, one thread each; default: all cores. Of a cluster: to wait for."),
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="Of each worker, such as 2GB; a share of the machine's otherwise.")
+    ] = None,
+    tile: Annotated[int | None, typer.Option(min=16, help="Frame pixels along a side of a tile; 128.")] = None,
+    overlap: Annotated[
+        float | None, typer.Option(help="Part of a tile that it shares with its neighbour, 0.05 to 0.5; 0.2.")
+    ] = None,
+    attempts: Annotated[int, typer.Option(min=1, help="How often a tile is begun before it is given up.")] = 5,
+    plan: Annotated[bool, typer.Option("--plan", help="Only say what it would take: time, memory and disk.")] = False,
+    quiet: Quiet = False,
 ) -> int:
-    """Reconstruct the field into ``out``, or go on with it; returns the exit code."""
-    config = load_config(config_path)
-    folder = out if out is not None else config_path.parent / "field"
-    if memory is not None:
-        parse_bytes(memory)
+    """Reconstruct the whole field of view in tiles, on all cores or on a Dask cluster. Interrupted, it goes on.
+
+    Exit code 1 means that tiles failed: they are named, and the rest is there.
+    """
+    described, base, console = load_config(config), config.parent, console_of(quiet)
+    worker_bytes = None if memory is None else parse_bytes(memory)
+    if plan:
+        planned = forecast(described, base, workers=workers, tile=tile, overlap=overlap)
+        for name, value in forecast_lines(planned):
+            console.print(f"{name:<25}{escape(value)}")
+        if worker_bytes is not None and worker_bytes < planned.worker_bytes:
+            raise InvalidInputError(
+                f"a worker needs about {format_bytes(planned.worker_bytes)}, --memory gives it {memory}; give more, or "
+                "smaller tiles with --tile"
+            )
+        return 0
+    folder = out if out is not None else base / "field"
     try:
         with (
             terminated_as_interrupted(),
             connected(scheduler, workers=workers, memory=memory) as client,
-            shown_field(console, quiet=quiet) as watch,
+            shown_field(console) as watch,
         ):
             if client.dashboard_link:
                 console.print(f"dashboard: {escape(client.dashboard_link)}")
             result = reconstruct_tiles(
-                config,
-                config_path.parent,
+                described,
+                base,
                 folder,
                 client,
                 tile=tile,
                 overlap=overlap,
-                memory=None if memory is None else parse_bytes(memory),
+                memory=worker_bytes,
                 attempts=attempts,
                 watch=watch,
                 tell=lambda line: console.print(escape(line)),
             )
     except KeyboardInterrupt:
-        again = f"fouriscope field {config_path}{f' --out {out}' if out is not None else ''}"
+        again = f"fouriscope field {config}{f' --out {out}' if out is not None else ''}"
         console.print(f"interrupted; tiles that are done are kept, go on with: {escape(again)}")
         return INTERRUPTED
     _report(result, console)
@@ -84,33 +110,6 @@ def _report(result: FieldResult, console: Console) -> None:
         console.print("the same command tries them again; where no neighbour covers them the result is NaN")
     written = sorted(path.name for path in (result.path / "result").iterdir())
     console.print(f"{escape(str(result.path))}/result: {', '.join(written)}")
-
-
-def run_plan(
-    config_path: Path,
-    *,
-    workers: int | None,
-    memory: str | None,
-    tile: int | None,
-    overlap: float | None,
-    console: Console,
-) -> None:
-    """Say what a field would take, from a short measurement on this machine."""
-    config = load_config(config_path)
-    plan = forecast(
-        config,
-        config_path.parent,
-        workers=workers,
-        tile=tile if tile is not None else 128,
-        overlap=overlap if overlap is not None else 0.2,
-    )
-    for name, value in forecast_lines(plan):
-        console.print(f"{name:<25}{escape(value)}")
-    if memory is not None and parse_bytes(memory) < plan.worker_bytes:
-        raise InvalidInputError(
-            f"a worker needs about {format_bytes(plan.worker_bytes)}, --memory gives it {memory}; give more, or "
-            "smaller tiles with --tile"
-        )
 
 
 def forecast_lines(plan: Forecast) -> list[tuple[str, str]]:

@@ -22,9 +22,9 @@ LINE_EVERY = 0.1  # of the tiles, where there is no terminal to draw on
 
 
 @contextmanager
-def shown_field(console: Console, *, quiet: bool) -> Iterator[Watch | None]:
+def shown_field(console: Console) -> Iterator[Watch | None]:
     """A function to show the progress of a field: a picture on a terminal, a line now and then in a file."""
-    if quiet:
+    if console.quiet:
         yield None
     elif console.is_terminal:
         with Live(console=console, refresh_per_second=4, transient=True) as live:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from rich.console import Console
 from rich.markup import escape
 
+from fouriscope.cli.options import Force, Quiet, console_of
 from fouriscope.cli.rewriting import rewrite_frames
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.importing import Imported, import_acquisition
@@ -19,19 +20,25 @@ from fouriscope.run.toml_lines import parsed_sets
 
 
 def run_import(
-    path: Path,
-    out: Path,
-    *,
-    sets: Sequence[str],
-    force: bool,
-    console: Console,
-    to_zarr: bool = False,
-    memory: str | None = None,
+    path: Annotated[Path, typer.Argument(help="A file or folder with frames, of any format that is understood.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The description to write.")] = Path("acquisition.toml"),
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="section.key=value for what the files do not say; can be repeated."),
+    ] = None,
+    force: Force = False,
+    to_zarr: Annotated[
+        bool,
+        typer.Option("--to-zarr", help="Rewrite the frames as Zarr beside OUT, from which tiles are read quickly."),
+    ] = False,
+    memory: Annotated[str | None, typer.Option(help="For --to-zarr, such as 64MB or 2GB; 256MB otherwise.")] = None,
+    quiet: Quiet = False,
 ) -> int:
-    """Describe ``path``, print what was found and what is missing, and write ``out``; 1 if keys are missing.
+    """Recognise an acquisition, say what was found and what is missing, and write its acquisition.toml.
 
-    With ``to_zarr`` the frames are rewritten for tiles, within ``memory``, and ``out`` names the copy.
+    Exit code 1 means that keys are missing: they stand in the file as comments to fill in.
     """
+    console, sets = console_of(quiet), sets or []
     if memory is not None and not to_zarr:
         raise InvalidInputError("--memory is for rewriting the frames: give --to-zarr with it, or leave it out")
     store, checksum = out.with_name(f"{out.stem}_frames.zarr"), ""

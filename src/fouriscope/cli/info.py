@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from rich.console import Console
 from rich.markup import escape
 
 from fouriscope.acquisition import CorrectedFrames, bad_frames, unlike_others
 from fouriscope.acquisition.suggestions import order_is_wrong, suggest
 from fouriscope.acquisition.survey import Survey
+from fouriscope.cli.options import Config, console_of
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import load_config
@@ -23,29 +26,33 @@ SHOWN = 8  # frames of which the reason is printed without being asked for
 VEIL = 0.2  # of a dark frame's mean: stray light that is worth a warning
 
 
-def show_info(config_path: Path, *, every_frame: bool = False, sheet: Path | None = None, console: Console) -> None:
-    """Print the report of the optics and of what a reconstruction needs; then read the frames, if there are any."""
-    config = load_config(config_path)
-    geometry = build_geometry(config, config_path.parent)
+def show_info(
+    config: Config,
+    frames: Annotated[bool, typer.Option("--frames", help="Statistics of each frame, one line an LED.")] = False,
+    sheet: Annotated[Path | None, typer.Option(help="Write a contact sheet: each frame at its LED's place.")] = None,
+) -> None:
+    """Say what a configuration compiles to and what is in its frames, with a verdict."""
+    described, base, console = load_config(config), config.parent, console_of()
+    geometry = build_geometry(described, base)
     report = report_geometry(geometry)
     console.print(escape(str(report)), soft_wrap=True)
-    needed, free = memory_needed(geometry, config) / 2**20, memory_available() / 2**30
+    needed, free = memory_needed(geometry, described) / 2**20, memory_available() / 2**30
     console.print(f"memory                   {needed:.0f} MiB of {free:.1f} GiB free")
-    if config.frames.path is None:
-        if sheet is not None or every_frame:
+    if described.frames.path is None:
+        if sheet is not None or frames:
             raise InvalidInputError("frames.path is missing: without frames there is nothing to show of them")
         return
-    seen = Described(config, config_path.parent)
+    seen = Described(described, base)
     # Raises where dark, flat, exposures or background do not fit the frames.
     CorrectedFrames(seen.stored, seen.corrections())
     survey = seen.survey()
-    exposures = None if config.frames.exposures is None else np.array(config.frames.exposures)
+    exposures = None if described.frames.exposures is None else np.array(described.frames.exposures)
     rejected = _rejected(seen, survey)
     strange = unlike_others(survey, geometry.na, geometry.optics.na, exposures)
     _show_frames(survey, geometry, rejected, strange, console)
-    if every_frame:
+    if frames:
         _show_each(survey, geometry, rejected, strange, console)
-    worries = [*report.warnings, *concerns(config.frames, survey, geometry, exposures, rejected)]
+    worries = [*report.warnings, *concerns(described.frames, survey, geometry, exposures, rejected)]
     for worry in worries[len(report.warnings) :]:
         console.print(f"warning: {escape(worry)}")
     verdict = "ready to reconstruct"

@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
+from fouriscope.cli.options import Quiet, console_of
 from fouriscope.cli.progress import duration, graceful_interrupt
 from fouriscope.errors import InvalidInputError
 from fouriscope.plots import check_zoom
+from fouriscope.reproduction.experiment import Listener
 from fouriscope.reproduction.figure4 import CLOSE_UPS, Zoom
 from fouriscope.reproduction.figure4_report import figure4_blocks, figure4_page
 from fouriscope.reproduction.pages import Block, write_pages
@@ -50,18 +53,27 @@ class _Job:
 
 
 def run_paper_command(
-    out: Path,
-    *,
-    images: Path | None,
-    figure: str,
-    data: Path | None,
-    zooms: Sequence[str],
-    quick: bool,
-    console: Console,
-    quiet: bool,
+    images: Annotated[
+        Path | None, typer.Option(help="Folder with the paper's images (or others); scikit-image's otherwise.")
+    ] = None,
+    figure: Annotated[str, typer.Option(help="1, 2, 3, 4 or all (4 only with --data).")] = "all",
+    data: Annotated[
+        Path | None,
+        typer.Option(help="For figure 4: a measured acquisition, as `fouriscope import` writes it."),
+    ] = None,
+    zoom: Annotated[
+        list[str] | None,
+        typer.Option(help="A close-up of figure 4, row,column,size in pixels; once or twice. Chosen otherwise."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for figures, report and everything computed on the way.")] = Path(
+        "paper"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Two images, fewer iterations.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Run, and print the table of bars; an interrupted run goes on where it was."""
-    figures, squares = _wanted(figure, data, zooms)
+    """Run the paper's experiments again: its figures and numbers, beside ours. Interrupted, it resumes."""
+    console = console_of(quiet)
+    figures, squares = _wanted(figure, data, zoom or [])
     specimen = None if data is None else Specimen.load(data)
     if specimen is not None:
         for square in squares:
@@ -73,26 +85,23 @@ def run_paper_command(
         Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress,
     ):
         job = _Job(progress)
-        common: dict[str, Any] = {
-            "tell": lambda words: console.print(escape(words)),
-            "on_plan": job.plan,
-            "on_progress": job,
-            "interrupt": interrupt,
-        }
+        listener = Listener(lambda words: console.print(escape(words)), job.plan, job, interrupt)
         measured: list[tuple[MeasuredSummary, list[Path]]] = []
 
         def figure4() -> list[Block]:
             if specimen is None:
                 return []
             gradients = QUICK_GRADIENTS if quick else GRADIENTS
-            measured.append(run_figure4(out, specimen, gradients=gradients, zooms=squares, **common))
+            measured.append(run_figure4(out, specimen, gradients=gradients, zooms=squares, listener=listener))
             return figure4_blocks(*measured[0])
 
         summary = None
         try:
             if figures:
                 protocol = Protocol.quick() if quick else Protocol()
-                summary = run_paper(out, images=images, figures=figures, protocol=protocol, more=figure4, **common)
+                summary = run_paper(
+                    out, images=images, figures=figures, protocol=protocol, listener=listener, more=figure4
+                )
             else:
                 figure4()
                 write_pages(out, figure4_page(*measured[0]))

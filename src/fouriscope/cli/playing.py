@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import tomli_w
@@ -17,7 +17,6 @@ from fouriscope.acquisition import Acquisition, CalibratedFrames
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.files import write_text
 
-Order = Literal["na", "random"]
 # Of the time of a frame, how long its second half is kept back.
 PAUSE = 0.3
 

@@ -48,9 +48,9 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def shown_progress(console: Console, stop: StopRule, label: str, *, quiet: bool) -> Iterator[list[Callback]]:
-    """Callbacks that draw the progress of one solver; none if ``quiet``, or into a file."""
-    if quiet or not console.is_terminal:
+def shown_progress(console: Console, stop: StopRule, label: str) -> Iterator[list[Callback]]:
+    """Callbacks that draw the progress of one solver; none if the console is quiet, or a file."""
+    if console.quiet or not console.is_terminal:
         yield []
         return
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[details]}"))

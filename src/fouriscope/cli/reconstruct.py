@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 
+from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Config, Memory, Quiet, console_of
 from fouriscope.cli.progress import graceful_interrupt, shown_progress
 from fouriscope.errors import RunFolderError
 from fouriscope.optics import Geometry, report_geometry
@@ -18,21 +21,18 @@ from fouriscope.run.memory import with_memory
 from fouriscope.settings import Stop
 from fouriscope.solvers import Callback
 
-INTERRUPTED = 130
-
 
 def run_reconstruction(
-    config_path: Path,
-    out: Path | None,
-    checkpoint_seconds: float | None,
-    memory: str | None = None,
-    *,
-    console: Console,
-    quiet: bool,
+    config: Config,
+    out: Annotated[Path | None, typer.Option(help="The run folder; default: run beside the configuration.")] = None,
+    checkpoint_seconds: CheckpointSeconds = None,
+    memory: Memory = None,
+    quiet: Quiet = False,
 ) -> int:
-    """Reconstruct into ``out``; returns the exit code."""
-    config = with_memory(load_config(config_path), memory)
-    folder = out if out is not None else config_path.parent / "run"
+    """Reconstruct what a configuration describes into a run folder."""
+    console, base = console_of(quiet), config.parent
+    described = with_memory(load_config(config), memory)
+    folder = out if out is not None else base / "run"
 
     def warn(geometry: Geometry) -> None:
         for warning in report_geometry(geometry).warnings:
@@ -40,54 +40,49 @@ def run_reconstruction(
 
     return _watched(
         folder,
-        config.stop,
+        described.stop,
         lambda callbacks: start_run(
-            config,
-            config_path.parent,
+            described,
+            base,
             folder,
             callbacks=callbacks,
             checkpoint_seconds=checkpoint_seconds,
             on_start=None if quiet else warn,
             tell=lambda line: console.print(escape(line)),
         ),
-        console=console,
-        quiet=quiet,
+        console,
     )
 
 
 def run_resumption(
-    folder: Path,
-    iterations: int | None,
-    checkpoint_seconds: float | None,
-    memory: str | None = None,
-    *,
-    console: Console,
-    quiet: bool,
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    iterations: Annotated[int | None, typer.Option(min=1, help="A new total, to go on with a finished run.")] = None,
+    checkpoint_seconds: CheckpointSeconds = None,
+    memory: Memory = None,
+    quiet: Quiet = False,
 ) -> int:
-    """Continue the run in ``folder``; returns the exit code."""
-    document = RunFolder.open(folder).config()
+    """Continue an interrupted run from its last checkpoint."""
+    document = RunFolder.open(run).config()
     if "frames" not in document:
-        raise RunFolderError(f"{folder} was saved from Python; only `fouriscope reconstruct` runs can be resumed")
-    stop = parse_config(document, where=str(folder / "config.toml")).stop
+        raise RunFolderError(f"{run} was saved from Python; only `fouriscope reconstruct` runs can be resumed")
+    stop = parse_config(document, where=str(run / "config.toml")).stop
     if iterations is not None:
         stop = stop.model_copy(update={"iterations": iterations})
     return _watched(
-        folder,
+        run,
         stop,
         lambda callbacks: resume_run(
-            folder, callbacks=callbacks, iterations=iterations, checkpoint_seconds=checkpoint_seconds, memory=memory
+            run, callbacks=callbacks, iterations=iterations, checkpoint_seconds=checkpoint_seconds, memory=memory
         ),
-        console=console,
-        quiet=quiet,
+        console_of(quiet),
     )
 
 
-def _watched(
-    folder: Path, stop: Stop, run: Callable[[list[Callback]], Result], *, console: Console, quiet: bool
-) -> int:
+def _watched(folder: Path, stop: Stop, run: Callable[[list[Callback]], Result], console: Console) -> int:
+    """Run, with its progress, and say what came of it; returns the exit code."""
     with (
         graceful_interrupt() as interrupt,
-        shown_progress(console, build_stop(stop), "reconstructing", quiet=quiet) as progress,
+        shown_progress(console, build_stop(stop), "reconstructing") as progress,
     ):
         result = run([*progress, interrupt])
     last = result.history.last

@@ -7,15 +7,17 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tomli_w
+import typer
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 
 from fouriscope.acquisition import Acquisition, CalibratedFrames
+from fouriscope.cli.options import Quiet, console_of
 from fouriscope.cli.playing import play
 from fouriscope.errors import InsufficientMemoryError, InvalidInputError
 from fouriscope.field.simulated import GROUP_BYTES, FieldSimulation, field_curvature, simulate_field
@@ -29,24 +31,51 @@ from fouriscope.simulation import Camera, HostileMicroscope, Truth, simulate
 
 
 def run_simulation(
-    out: Path,
-    *,
-    image: Path | None,
-    phase_range: float,
-    snr: float,
-    noise: str,
-    photons: float | None,
-    frame: int,
-    radius: float,
-    field: bool,
-    curvature: float,
-    live: bool,
-    rate: float,
-    order: str,
-    seed: int,
-    console: Console,
+    out: Annotated[Path, typer.Argument(help="Folder to write frames.tif, truth.tif and config.toml into.")],
+    image: Annotated[
+        Path | None,
+        typer.Option(help="A grey image (TIFF, PNG or .npy) as the phase; scikit-image's camera otherwise."),
+    ] = None,
+    phase_range: Annotated[
+        float, typer.Option(help="Phase of the brightest pixel, in radians; the darkest has 0.")
+    ] = 0.3,
+    snr: Annotated[float, typer.Option(help="White noise at this SNR in dB.")] = 40.0,
+    noise: Annotated[str, typer.Option(help="The SNR holds over the whole `stack`, or for each `frame`.")] = "stack",
+    photons: Annotated[
+        float | None, typer.Option(max=1e12, help="Photon noise instead: electrons a pixel in the empty bright field.")
+    ] = None,
+    frame: Annotated[int, typer.Option(min=8, help="Rows and columns of a frame.")] = 100,
+    radius: Annotated[float, typer.Option(help="Radius of the LED disc in pitches; 9.5 gives 293 LEDs.")] = 9.5,
+    field: Annotated[
+        bool,
+        typer.Option("--field/--no-field", help="A large field: angles change over it, and it is not periodic."),
+    ] = False,
+    curvature: Annotated[
+        float,
+        typer.Option(
+            "--field-curvature", help="With --field: defocus in metres at the frame's corner, by the distance squared."
+        ),
+    ] = 0.0,
+    live: Annotated[
+        bool,
+        typer.Option("--live/--no-live", help="One file a frame into OUT/frames, at its time: try `fouriscope watch`."),
+    ] = False,
+    rate: Annotated[float, typer.Option(help="With --live: frames a second.")] = 5.0,
+    order: Annotated[str, typer.Option(help="With --live: `na`, from the axis outwards, or `random`.")] = "na",
+    hostile: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="SEED", help="Instead: the microscope with faults that SEED draws; no other option counts."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same frames.")] = 0,
+    quiet: Quiet = False,
 ) -> None:
-    """Write frames.tif, truth.tif and config.toml into ``out``; ``live``, one file a frame and at its time."""
+    """Simulate an acquisition with the paper's microscope, ready for `fouriscope reconstruct` (or `field`)."""
+    console = console_of(quiet)
+    if hostile is not None:
+        run_hostile(out, hostile, console)
+        return
     if noise not in ("stack", "frame"):
         raise InvalidInputError(f"--noise must be 'stack' or 'frame', got {noise!r}")
     if not (np.isfinite(phase_range) and phase_range > 0):

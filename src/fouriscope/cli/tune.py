@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
 
 import tomlkit
+import typer
 from rich.console import Console
 from rich.markup import escape
 from tomlkit.exceptions import TOMLKitError
 
 from fouriscope import plots
+from fouriscope.cli.options import Quiet, console_of
 from fouriscope.cli.progress import graceful_interrupt
 from fouriscope.errors import InvalidInputError
 from fouriscope.run import load_config
@@ -24,36 +26,45 @@ from fouriscope.tuning import Criterion, Trial, Tuning, tune_config
 
 
 def run_tuning(
-    path: Path,
-    *,
-    keys: list[str],
-    criterion: str | None,
-    held_out: int | None,
-    iterations: int | None,
-    evaluations: int,
-    figure: Path | None,
-    dry_run: bool,
-    console: Console,
+    config: Annotated[Path, typer.Argument(help="The configuration, a TOML file; the choice is written into it.")],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="What to choose; can be repeated, then one after the other. Default: prior.strength."),
+    ] = None,
+    criterion: Annotated[
+        str | None,
+        typer.Option(help="`truth` or `held-out` frames. Default: the truth, where the configuration names one."),
+    ] = None,
+    held_out: Annotated[int | None, typer.Option(min=1, help="Frames to hold out; default: 8 %.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, help="Of the first run, instead of the configuration's; trials take a third.")
+    ] = None,
+    evaluations: Annotated[int, typer.Option(min=1, help="Trials at most.")] = 12,
+    figure: Annotated[
+        Path | None, typer.Option(help="Where to draw the curve; default: CONFIG's name + .tuning.png.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the choice, but leave the file as it is.")] = False,
+    quiet: Quiet = False,
 ) -> int:
-    """Tune ``keys`` one after the other; each choice is used for the next, and written at the end.
+    """Choose the strength of the prior by what predicts held-out frames best, and write it into the configuration.
 
-    Returns the exit code: 1 if a search found nothing, because all that was tried is equally good. Such a key stays as
-    it is in the file.
+    Exit code 1 means that the frames cannot tell: all strengths predict them equally well, and nothing is written.
     """
+    console = console_of(quiet)
     if criterion not in (None, "truth", "held-out"):
         raise InvalidInputError(f"--criterion is truth or held-out, got {criterion!r}")
-    load_config(path)  # its errors are better than those of a file that is only text
-    document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    load_config(config)  # its errors are better than those of a file that is only text
+    document = tomlkit.parse(config.read_text(encoding="utf-8"))
     flat = written = False
-    for number, key in enumerate(keys):
-        config = parse_config(document.unwrap(), where=str(path))
-        found = _tune(config, path, key, criterion, held_out, iterations, evaluations, console)
-        picture = figure if figure is not None else path.with_suffix(".tuning.png")
+    for number, tuned in enumerate(key or ["prior.strength"]):  # each choice is used for the next
+        described = parse_config(document.unwrap(), where=str(config))
+        found = _tune(described, config.parent, tuned, criterion, held_out, iterations, evaluations, console)
+        picture = figure if figure is not None else config.with_suffix(".tuning.png")
         if number:
-            picture = picture.with_name(f"{picture.stem}-{key}{picture.suffix}")
+            picture = picture.with_name(f"{picture.stem}-{tuned}{picture.suffix}")
         if found.flat:
             flat = True
-            console.print(f"{key}: {_flatness(found)}; nothing is chosen, and nothing is written")
+            console.print(f"{tuned}: {_flatness(found)}; nothing is chosen, and nothing is written")
             if figure is None:
                 continue
         plots.save_figure(found.figure(), picture)
@@ -64,21 +75,21 @@ def run_tuning(
             console.print(f"{name} = {value:.4g}  ({_reason(found)}; curve: {escape(str(picture))})")
         low, high = found.range
         if low < high:
-            console.print(f"  from {low:.3g} to {high:.3g} nothing tells {key} from the best")
+            console.print(f"  from {low:.3g} to {high:.3g} nothing tells {tuned} from the best")
         if found.best in (0, len(found.trials) - 1):
             console.print(
-                f"  the best lies at the end of what was tried: begin with {key} = {found.value:.3g} and tune again"
+                f"  the best lies at the end of what was tried: begin with {tuned} = {found.value:.3g} and tune again"
             )
         written = True
     if not dry_run and written:
-        write_text(path, tomlkit.dumps(document))
-        console.print(f"written to {escape(str(path))}; now: fouriscope reconstruct {escape(str(path))}")
+        write_text(config, tomlkit.dumps(document))
+        console.print(f"written to {escape(str(config))}; now: fouriscope reconstruct {escape(str(config))}")
     return int(flat)
 
 
 def _tune(
     config: RunConfig,
-    path: Path,
+    base: Path,
     key: str,
     criterion: str | None,
     held_out: int | None,
@@ -88,7 +99,7 @@ def _tune(
 ) -> Tuning:
     if iterations is not None:
         config = config.model_copy(update={"stop": Stop(iterations=iterations)})
-    data = build_acquisition(config, path.parent)
+    data = build_acquisition(config, base)
     wanted = cast(Criterion, criterion or ("held-out" if data.truth is None else "truth"))
     with (
         graceful_interrupt() as interrupt,

@@ -7,15 +7,24 @@ import threading
 import webbrowser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
+from fouriscope.cli.options import console_of
 from fouriscope.viewer.runs import run_folders
 from fouriscope.viewer.server import ViewServer
 
 
-def run_view(runs: Sequence[Path], *, port: int, browser: bool, console: Console, quiet: bool) -> None:
-    """Serve the page of ``runs`` until Ctrl-C."""
+def run_view(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, live or finished, or a folder of runs.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of 127.0.0.1; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page, or only say where.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the address, and errors.")] = False,
+) -> None:
+    """Show runs in the browser, while they run and when they are done."""
+    console = console_of()
     server = ViewServer(run_folders(runs), port=port)
     announce(server, browser=browser, console=console, quiet=quiet)
     if not quiet:

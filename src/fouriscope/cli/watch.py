@@ -6,14 +6,16 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 from rich.text import Text
 
+from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Quiet, console_of
 from fouriscope.cli.progress import asked_to_stop
-from fouriscope.cli.reconstruct import INTERRUPTED
 from fouriscope.errors import InvalidInputError
 from fouriscope.live import WatchedFolder
 from fouriscope.run import Result, load_config
@@ -23,21 +25,29 @@ CONVERGED = "converged"
 
 
 def run_watch(
-    folder: Path,
-    config_path: Path,
-    out: Path | None,
-    *,
-    until: str,
-    first_number: int | None,
-    checkpoint_seconds: float | None,
-    console: Console,
-    quiet: bool,
+    folder: Annotated[Path, typer.Argument(help="Where frames come, one image each; it may come later, too.")],
+    config: Annotated[Path, typer.Option(help="The configuration, a TOML file; FOLDER stands in for frames.path.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The run folder; default: run beside CONFIG. One that was stopped here goes on."),
+    ] = None,
+    until: Annotated[
+        str,
+        typer.Option(help="`converged`: \\[stop] of CONFIG, counted from the last frame; or seconds without a frame."),
+    ] = "converged",
+    first_number: Annotated[
+        int | None,
+        typer.Option(min=0, max=1, help="Whether the numbers in file names count LEDs from 0 or 1. docs/live.md"),
+    ] = None,
+    checkpoint_seconds: CheckpointSeconds = None,
+    quiet: Quiet = False,
 ) -> int:
-    """Reconstruct what arrives in ``folder`` into ``out``; returns the exit code."""
-    run_folder = out if out is not None else config_path.parent / "run"
+    """Reconstruct while an acquisition program is still writing frames, and say when more no longer help."""
+    console = console_of(quiet)
+    run_folder = out if out is not None else config.parent / "run"
     watched = WatchedFolder(
-        load_config(config_path),
-        config_path.parent,
+        load_config(config),
+        config.parent,
         folder,
         run_folder,
         first_number=first_number,
@@ -46,7 +56,7 @@ def run_watch(
     )
     waiting = "" if folder.is_dir() else ", which is not there yet"
     console.print(f"waiting for frames in {escape(str(folder))}{waiting}; Ctrl-C ends")
-    with asked_to_stop() as asked, _shown(console, watched, quiet=quiet) as progress:
+    with asked_to_stop() as asked, _shown(console, watched) as progress:
         result = watched.run(callbacks=progress, asked_to_stop=asked, checkpoint_seconds=checkpoint_seconds)
     if result is None:
         console.print("no bright-field frame has come, so nothing was reconstructed, and nothing written")
@@ -87,9 +97,9 @@ def _silence(until: str) -> float | None:
 
 
 @contextmanager
-def _shown(console: Console, watched: WatchedFolder, *, quiet: bool) -> Iterator[list[Callback]]:
+def _shown(console: Console, watched: WatchedFolder) -> Iterator[list[Callback]]:
     """Two lines that are kept up to date: what has come and how it fits, and whether more would help."""
-    if quiet or not console.is_terminal:
+    if console.quiet or not console.is_terminal:
         yield []
         return
     with Live(Text("preparing"), console=console, refresh_per_second=5) as display:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.field.correction import ORDER, SIDES, Correction, rims
+from fouriscope.field.correction import ORDER, SIDES, Correction, edge_surfaces
 from fouriscope.field.network import Network
 from fouriscope.field.overlaps import Overlap, object_window
 from fouriscope.field.tiling import Tiling
@@ -36,7 +36,7 @@ def solve_bends(
     """``corrections`` with the ``bend`` of each tile that brings neighbours together where they still differ.
 
     With ρ_c what is left in cell c after ``corrections``, w_c its weight beside an average cell, and S_k the surface of
-    tile k with the coefficients b_k (:func:`~fouriscope.field.correction.rims`), it minimises
+    tile k with the coefficients b_k (:func:`~fouriscope.field.correction.edge_surfaces`), it minimises
 
         Σ_c w_c (ρ_c + S_first(r_c) − S_second(r_c))² + λ Σ_k |b_k|²,    λ = max(σ²/τ², ``FLATNESS`` · cells)
 
@@ -85,7 +85,7 @@ class _Edge:
             correction = corrections[index]
             plane = correction.phase + correction.ramp[0] * y[:, None] + correction.ramp[1] * x
             angle = angle + sign * plane
-            sides.append(sign * rims(2 * y / height, 2 * x / width).reshape(plane.size, -1))
+            sides.append(sign * edge_surfaces(2 * y / height, 2 * x / width).reshape(plane.size, -1))
         self.left = wrap(angle)
         self.basis = np.concatenate(sides, axis=1)
 

@@ -17,7 +17,7 @@ from fouriscope.field.dispatch import ClusterError
 from fouriscope.parallel import available_threads
 
 CONNECT_SECONDS = 30
-HEAL_MILLISECONDS = 5000
+REPLACE_MILLISECONDS = 5000
 SETTINGS: dict[str, Any] = {
     "distributed.worker.memory.target": False,  # tiles leave nothing in a worker that could be written to disk
     "distributed.worker.memory.spill": False,
@@ -71,26 +71,26 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, memor
             ) as cluster,
             Client(cluster) as client,
         ):
-            healing = PeriodicCallback(Healer(cluster).look, HEAL_MILLISECONDS)
-            cluster.loop.add_callback(healing.start)
+            replacing = PeriodicCallback(WorkerReplacement(cluster).check, REPLACE_MILLISECONDS)
+            cluster.loop.add_callback(replacing.start)
             try:
                 yield client
             finally:
-                cluster.loop.add_callback(healing.stop)
+                cluster.loop.add_callback(replacing.stop)
 
 
-class Healer:
+class WorkerReplacement:
     """Starts a worker for each that is gone for good.
 
     Dask starts a killed worker anew, but gives up on one that is killed while it starts. Then, in the end, nobody would
-    be left to work. A worker counts as gone when it was dead at two looks in a row, because starting takes a moment.
+    be left to work. A worker counts as gone when it was dead at two checks in a row, because starting takes a moment.
     """
 
     def __init__(self, cluster: Any) -> None:
         self.cluster = cluster
         self._suspects: set[Any] = set()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Once every few seconds, in the thread of the cluster's loop."""
         dead = {name for name, nanny in self.cluster.workers.items() if not nanny.is_alive()}
         gone, self._suspects = dead & self._suspects, dead

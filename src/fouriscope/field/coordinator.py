@@ -63,10 +63,10 @@ class TileRun:
         self._dispatcher = Dispatcher(client, idle=self._show)
         self._settled: set[int] = set()
         self._handed_out: set[int] = set()
-        self._students: dict[int, list[Tile]] = {}
+        self._dependants: dict[int, list[Tile]] = {}
         for tile in field.plan.tiling:
-            for teacher in field.plan.tiling.teachers(tile):
-                self._students.setdefault(teacher.index, []).append(tile)
+            for source in field.plan.tiling.pupil_sources(tile):
+                self._dependants.setdefault(source.index, []).append(tile)
         self._noted = -math.inf
 
     def run(self) -> int:
@@ -92,7 +92,7 @@ class TileRun:
                 self._take_in(outcome)
                 changed = (outcome.tile, outcome.broken) if outcome.broken >= 0 else (outcome.tile,)
                 for index in changed:
-                    self._hand_out([self.field.plan.tiling[index], *self._students.get(index, ())])
+                    self._hand_out([self.field.plan.tiling[index], *self._dependants.get(index, ())])
                 here = self.progress.done - already
                 left = self.progress.total - self.progress.done - len(self.progress.failed)
                 self.progress.seconds_left = (time.monotonic() - began) * left / here if here else math.nan
@@ -122,7 +122,7 @@ class TileRun:
                 )
 
     def _may_begin(self, tile: Tile) -> bool:
-        return all(teacher.index in self._settled for teacher in self.field.plan.tiling.teachers(tile))
+        return all(source.index in self._settled for source in self.field.plan.tiling.pupil_sources(tile))
 
     def _take_in(self, outcome: Outcome) -> None:
         if outcome.state == "stop":
@@ -134,19 +134,19 @@ class TileRun:
             self._settled.add(outcome.tile)
             self.progress.done += 1
             self._draw(outcome.tile)
-            self._teach(outcome.tile)
+            self._redo_dependants(outcome.tile)
         elif outcome.state == "failed":
             self._settled.add(outcome.tile)
             self.progress.failed[outcome.tile] = outcome.reason
         if outcome.state == "blocked" and outcome.broken in self._settled:
             self._take_back(outcome.broken)
 
-    def _teach(self, index: int) -> None:
+    def _redo_dependants(self, index: int) -> None:
         """Tiles that had to do without the pupil of ``index``, which an earlier run had given up, are done again."""
-        for student in self._students.get(index, ()):
-            record = self.field.store.record(student.index) if student.index in self._settled else None
-            if record is not None and index not in record.teachers:
-                self._take_back(student.index)
+        for dependant in self._dependants.get(index, ()):
+            record = self.field.store.record(dependant.index) if dependant.index in self._settled else None
+            if record is not None and index not in record.pupil_sources:
+                self._take_back(dependant.index)
 
     def _take_back(self, index: int) -> None:
         self.field.store.discard(index)

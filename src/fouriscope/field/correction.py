@@ -20,9 +20,10 @@ SIDES = 4
 
 @dataclass(frozen=True)
 class Correction:
-    """What to add to a tile: φ + ``phase`` + ``ramp`` · (r − r_k) + ``bend`` · :func:`rims` and μ + ``absorption``.
+    """What to add to a tile: φ + ``phase`` + ``ramp`` · (r − r_k) + ``bend`` · edge surfaces, and μ + ``absorption``.
 
-    r_k is the tile's centre. ``phase`` and ``bend`` in rad, ``ramp`` in rad an object pixel, down and across.
+    The surfaces are those of :func:`edge_surfaces`, and r_k is the tile's centre. ``phase`` and ``bend`` in rad,
+    ``ramp`` in rad an object pixel, down and across.
     """
 
     phase: float = 0.0
@@ -39,16 +40,16 @@ class Correction:
         sizes = object_window(tile, scale)[2:]
         y, x = (np.arange(size) - (size - 1) / 2 for size in sizes)
         plane = np.asarray(self.phase + self.ramp[0] * y[:, None] + self.ramp[1] * x)
-        return plane + lifted(self.bend, 2 * y / sizes[0], 2 * x / sizes[1]) if self.bend else plane
+        return plane + bent_edges(self.bend, 2 * y / sizes[0], 2 * x / sizes[1]) if self.bend else plane
 
 
-def rims(y: FloatArray, x: FloatArray) -> FloatArray:
+def edge_surfaces(y: FloatArray, x: FloatArray) -> FloatArray:
     """Surfaces that lift the rim of a tile and leave its middle alone: rows × columns × (4 sides · polynomials).
 
     ``y`` and ``x`` run from −1 to 1 over the tile. Towards its side each is 3s² − 2s³, 1 at the side and 0 from the
     middle on, flat at both ends; along the side it is a Legendre polynomial. The sides are top, bottom, left, right.
 
-    >>> rims(np.array([-1.0, 0.0]), np.array([0.0]))[:, 0, 0].tolist()
+    >>> edge_surfaces(np.array([-1.0, 0.0]), np.array([0.0]))[:, 0, 0].tolist()
     [1.0, 0.0]
     """
     along_x, along_y = legvander(x, ORDER)[None], legvander(y, ORDER)[:, None]
@@ -57,8 +58,8 @@ def rims(y: FloatArray, x: FloatArray) -> FloatArray:
     return np.concatenate(parts, axis=2)
 
 
-def lifted(bend: tuple[float, ...], y: FloatArray, x: FloatArray) -> FloatArray:
-    """``rims(y, x) @ bend``, as four products of what depends on ``y`` and on ``x`` alone."""
+def bent_edges(bend: tuple[float, ...], y: FloatArray, x: FloatArray) -> FloatArray:
+    """``edge_surfaces(y, x) @ bend``, as four products of what depends on ``y`` and on ``x`` alone."""
     top, bottom, left, right = np.reshape(bend, (SIDES, ORDER + 1))
     along_x, along_y = legvander(x, ORDER), legvander(y, ORDER)
     down = np.outer(_rise(-y), along_x @ top) + np.outer(_rise(y), along_x @ bottom)

@@ -17,6 +17,8 @@ from fouriscope.run.assemble import chosen_margin
 from fouriscope.run.described import Described
 from fouriscope.settings import RunConfig
 
+# Frame pixels along a side of a tile, and the part that neighbours share, unless somebody says otherwise.
+TILE, OVERLAP = 128, 0.2
 # Tiles of one field must not draw the same minibatches, and a tile the same ones whoever reconstructs it.
 SEEDS_APART = 1_000_003
 LARGEST_SEED = 2**31
@@ -51,10 +53,10 @@ class FieldPlan:
     pixel: float
 
     @classmethod
-    def of(cls, config: RunConfig, base: Path, *, tile: int = 128, overlap: float = 0.2) -> FieldPlan:
+    def of(cls, config: RunConfig, base: Path, *, tile: int | None = None, overlap: float | None = None) -> FieldPlan:
         """The plan for the frames that ``config`` names; its relative paths start at ``base``."""
         seen = Described(config, base)
-        tiling = Tiling(seen.frame_shape, tile, overlap)
+        tiling = Tiling(seen.frame_shape, TILE if tile is None else tile, OVERLAP if overlap is None else overlap)
         margin = chosen_margin(config, tiling.tile_shape)
         scale = _scale(seen, tiling, margin)
         return cls(

@@ -70,7 +70,7 @@ class Forecast:
 
 
 def forecast(
-    config: RunConfig, base: Path, *, workers: int | None = None, tile: int = 128, overlap: float = 0.2
+    config: RunConfig, base: Path, *, workers: int | None = None, tile: int | None = None, overlap: float | None = None
 ) -> Forecast:
     """Measure a tile of ``config`` here, and predict the field of all of them with ``workers``, one core each.
 

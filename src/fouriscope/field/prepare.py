@@ -54,7 +54,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    config: RunConfig, base: Path, folder: Path, *, tile: int, overlap: float, tell: Tell | None = None
+    config: RunConfig, base: Path, folder: Path, *, tile: int | None, overlap: float | None, tell: Tell | None = None
 ) -> Prepared:
     """Plan the tiles, settle what [frames] leaves to be found "auto", and align.
 

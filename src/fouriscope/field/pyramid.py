@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,7 @@ STRIP = 128
 PHASE, AMPLITUDE = "phase", "amplitude"
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """A part of one level: the place of its first pixel, and its size."""
 
     row: int

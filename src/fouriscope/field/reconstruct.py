@@ -25,8 +25,6 @@ from fouriscope.field.tile_task import ATTEMPTS
 from fouriscope.run.folder import RunFolder
 from fouriscope.settings import RunConfig
 
-TILE = 128
-OVERLAP = 0.2
 # How often tiles that turn out broken when they are put together are done again.
 ROUNDS = 3
 
@@ -80,7 +78,7 @@ def reconstruct_tiles(
     field = (
         _continued(config, base, folder, tile, overlap)
         if is_field(folder)
-        else _begun(config, base, folder, tile or TILE, OVERLAP if overlap is None else overlap, tell)
+        else _begun(config, base, folder, tile, overlap, tell)
     )
     try:
         budget = None if memory is None else frames_budget(field.plan, config, base, memory)
@@ -104,7 +102,9 @@ def reconstruct_tiles(
     return FieldResult(folder, field.plan, failed, time.monotonic() - began)
 
 
-def _begun(config: RunConfig, base: Path, folder: Path, tile: int, overlap: float, tell: Tell | None) -> FieldFolder:
+def _begun(
+    config: RunConfig, base: Path, folder: Path, tile: int | None, overlap: float | None, tell: Tell | None
+) -> FieldFolder:
     _clear_unbegun(folder)
     RunFolder(folder).check_free()
     ready = prepare(config, base, folder, tile=tile, overlap=overlap, tell=tell)

@@ -64,8 +64,7 @@ class Stitching:
     def _blend(self, corrections: Sequence[Correction]) -> None:
         tasks: Tasks = []
         for block in self.pyramid.blocks(0):
-            window = (block.row, block.column, block.height, block.width)
-            tiles = [t.index for t in tiles_of(window, self.plan.tiling, self.plan.scale) if t.index in self.done]
+            tiles = [t.index for t in tiles_of(block, self.plan.tiling, self.plan.scale) if t.index in self.done]
             needed = {index: corrections[index] for index in tiles}
             tasks.append(
                 (f"{block.row}-{block.column}", blend_block, (str(self.field.path), str(self.target), block, needed))
@@ -75,7 +74,7 @@ class Stitching:
     def _coarsen(self) -> None:
         for level in range(1, len(self.pyramid.shapes)):  # each is made of the one before
             tasks: Tasks = [
-                (f"{level}-{block.row}-{block.column}", coarsen_block, (self.pyramid, level, block))
+                (f"{level}-{block.row}-{block.column}", Pyramid.coarsen_block, (self.pyramid, level, block))
                 for block in self.pyramid.blocks(level)
             ]
             list(self._run("making the pyramid", tasks))
@@ -128,7 +127,7 @@ def blend_block(folder: str, target: str, block: Block, corrections: dict[int, C
     """A task: one block of the field, from the tiles that touch it."""
     field = FieldFolder.open(folder)
     plan = field.plan
-    blend = Blend((block.row, block.column, block.height, block.width), plan.tiling, plan.scale, border_of(plan))
+    blend = Blend(block, plan.tiling, plan.scale, border_of(plan))
     for index in sorted(corrections):  # in one order, because sums of floats depend on it
         blend.add(plan.tiling[index], tile_images(field.store, index), corrections[index])
     phase, absorption = blend.result()
@@ -140,11 +139,6 @@ def blend_block(folder: str, target: str, block: Block, corrections: dict[int, C
     with np.errstate(invalid="ignore"):  # NaN where no tile is
         transmittance = np.exp(1j * phase) * (1 if amplitude is None else amplitude)
     write_object_block(Path(target) / "object.zarr", block, transmittance)
-
-
-def coarsen_block(pyramid: Pyramid, level: int, block: Block) -> None:
-    """A task: one block of a coarser level."""
-    pyramid.coarsen_block(level, block)
 
 
 def tile_images(store: TileStore, index: int) -> TileImages:

@@ -41,8 +41,8 @@ class Thumbnail:
             )
         ]
 
-    def _places(self, start: int, size: int, most: int) -> NDArray[np.intp]:
-        return np.arange(int(start / self._step), min(most, int(np.ceil((start + size) / self._step))))
+    def _places(self, start: int, size: int, limit: int) -> NDArray[np.intp]:
+        return np.arange(int(start / self._step), min(limit, int(np.ceil((start + size) / self._step))))
 
     def _sources(self, places: NDArray[np.intp], start: int, size: int, count: int) -> NDArray[np.intp]:
         inside = ((places + 0.5) * self._step - start) / size

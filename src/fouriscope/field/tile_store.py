@@ -57,7 +57,7 @@ class TileRecord:
         How often the tile was begun, this time included.
     worker
         Host and process that did it.
-    teachers
+    pupil_sources
         The neighbours whose pupils it started from: fewer than it has, if some were given up.
     zernike
         Noll index → radians, as found.
@@ -74,7 +74,7 @@ class TileRecord:
     stop_reason: str
     attempts: int
     worker: str
-    teachers: list[int] = field(default_factory=list)
+    pupil_sources: list[int] = field(default_factory=list)
     zernike: dict[str, float] = field(default_factory=dict)
     pupil_checksum: str | None = None
     thumbnail: list[list[float]] = field(default_factory=list)
@@ -113,10 +113,11 @@ class TileStore:
     def record(self, index: int) -> TileRecord | None:
         """The record of a tile that is done; None if it is not, or if the record cannot be read."""
         try:
-            return TileRecord(**json.loads(self._record_path(index).read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return None
-        except (ValueError, TypeError):  # not JSON, or not what we write: what it stood for is done again
+            values = json.loads(self._record_path(index).read_text(encoding="utf-8"))
+            if "teachers" in values:  # what earlier versions called it
+                values["pupil_sources"] = values.pop("teachers")
+            return TileRecord(**values)
+        except (FileNotFoundError, ValueError, TypeError):  # if not JSON, or not what we write, it is done again
             return None
 
     def images(self, index: int) -> NDArray[np.float32]:

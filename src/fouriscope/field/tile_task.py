@@ -91,8 +91,8 @@ def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | Non
     config = plan.tile_config(field.config(), tile)
     config = with_frames_memory(config, field.path, attempt, memory)
     acquisition = tile_acquisition(config, field.path, plan.margin)
-    teachers = [record for t in plan.tiling.teachers(tile) if (record := field.store.record(t.index)) is not None]
-    acquisition = replace(acquisition, pupil=pupil_of_teachers(acquisition.pupil, teachers, field.store))
+    sources = [record for t in plan.tiling.pupil_sources(tile) if (record := field.store.record(t.index)) is not None]
+    acquisition = replace(acquisition, pupil=mean_pupil(acquisition.pupil, sources, field.store))
     acquisition.check_frames()
     solver = build_solver(acquisition, config)
     solver.solve(build_stop(config.stop))
@@ -115,7 +115,7 @@ def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | Non
         stop_reason=solver.stop_reason or "",
         attempts=attempt,
         worker=f"{socket.gethostname()} {os.getpid()}",
-        teachers=[teacher.index for teacher in teachers],
+        pupil_sources=[source.index for source in sources],
         zernike={str(mode): value for mode, value in found.zernike.items()},
         pupil_checksum=None if array is None else checksum(array),
         thumbnail=thumbnail(images[0]).tolist(),
@@ -143,13 +143,13 @@ def with_frames_memory(config: RunConfig, base: Path, attempt: int, memory: int 
     return config.model_copy(update={"frames": config.frames.model_copy(update={"memory": budget})})
 
 
-def pupil_of_teachers(configured: Pupil, teachers: Sequence[TileRecord], store: TileStore) -> Pupil:
+def mean_pupil(configured: Pupil, sources: Sequence[TileRecord], store: TileStore) -> Pupil:
     """The mean of the pupils that a tile's neighbours found; the configured one, if there is nobody to learn from."""
-    if not teachers:
+    if not sources:
         return configured
-    modes = sorted({int(mode) for record in teachers for mode in record.zernike})
-    zernike = {mode: float(np.mean([r.zernike.get(str(mode), 0.0) for r in teachers])) for mode in modes}
-    arrays = [pupil for record in teachers if (pupil := store.pupil(record.index)) is not None]
+    modes = sorted({int(mode) for record in sources for mode in record.zernike})
+    zernike = {mode: float(np.mean([r.zernike.get(str(mode), 0.0) for r in sources])) for mode in modes}
+    arrays = [pupil for record in sources if (pupil := store.pupil(record.index)) is not None]
     # Arrays are means of complex numbers: neighbours have nearly the same phases.
     array = np.asarray(np.mean(arrays, axis=0, dtype=np.complex128)) if arrays else configured.array
     return Pupil(zernike or configured.zernike, configured.defocus, array)

@@ -100,14 +100,14 @@ class Tiling:
             if tile.row + 1 < rows:
                 yield tile, self[tile.index + columns]
 
-    def teachers(self, tile: Tile) -> list[Tile]:
+    def pupil_sources(self, tile: Tile) -> list[Tile]:
         """The neighbours whose pupil ``tile`` starts from; none for the quarter of all tiles that come first.
 
         Those in even rows and columns start from the configured pupil, the others from the mean of the one to four of
         them that they touch. So who learns from whom does not depend on who is done first, and neither does a result.
 
         >>> tiling = Tiling((512, 512))
-        >>> [tile.index for tile in tiling.teachers(tiling[6])], tiling.teachers(tiling[0])
+        >>> [tile.index for tile in tiling.pupil_sources(tiling[6])], tiling.pupil_sources(tiling[0])
         ([0, 2, 10, 12], [])
         """
         if not tile.row % 2 and not tile.column % 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -119,8 +120,14 @@ class Prior(ABC):
             )
 
     def spec(self) -> dict[str, SpecValue]:
-        """Return the parameters, with ``"name"``, from which ``prior_from_spec`` builds an equal prior."""
-        return {"name": self.name, "strength": self.strength}
+        """Return the parameters, with ``"name"``, from which ``prior_from_spec`` builds an equal prior.
+
+        These are the attributes with the names of the constructor's parameters, as far as a file can hold them.
+        """
+        found = {key: getattr(self, key, None) for key in inspect.signature(type(self)).parameters}
+        return {"name": self.name} | {
+            key: value for key, value in found.items() if isinstance(value, float | int | str)
+        }
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Prior:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -91,7 +91,6 @@ class BM3D(Prior):
     """
 
     name = "bm3d"
-    has_objective: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -188,7 +187,8 @@ class BM3D(Prior):
     def spec(self) -> dict[str, SpecValue]:
         usual = PROFILES[self.profile].flat()
         return {
-            **super().spec(),
+            "name": self.name,
+            "strength": self.strength,
             "profile": self.profile,
             "stages": self.stages,
             "rematch_every": self.rematch_every,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors._cnn_forward import SHIPPED, Weights, Workspace, load_weights, remove_noise, workspace_for
-from fouriscope.priors.base import Image, Prior, SpecValue, Strength, check_image
+from fouriscope.priors.base import Image, Prior, Strength, check_image
 
 LARGEST_SIGMA = 0.5
 """In units of the image's range: no more noise than this fits into it, and a network that is told so invents some."""
@@ -76,7 +76,6 @@ class SmallCNN(Prior):
     """
 
     name = "cnn"
-    has_objective: ClassVar[bool] = False
 
     def __init__(self, strength: Strength = "auto", weights: str = "shipped") -> None:
         super().__init__(strength)
@@ -146,6 +145,3 @@ class SmallCNN(Prior):
             held = {name: (array.shape, str(array.dtype)) for name, array in arrays.items()}
             raise InvalidInputError(f'expected the state of SmallCNN, {{"calls": a whole number}}, got {held}')
         self._calls = int(calls)
-
-    def spec(self) -> dict[str, SpecValue]:
-        return {**super().spec(), "weights": self.weights}

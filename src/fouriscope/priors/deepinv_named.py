@@ -156,7 +156,8 @@ class DeepinvDenoiser(Prior):
 
     def spec(self) -> dict[str, SpecValue]:
         return {
-            **super().spec(),
+            "name": self.name,
+            "strength": self.strength,
             "model": self.model,
             "weights": self.weights,
             "device": self._network.device,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.priors.base import Image, Prior, SpecValue, Strength
+from fouriscope.priors.base import Image, Prior, Strength
 from fouriscope.priors.value_range import denoise_in_unit_range
 
 
@@ -85,11 +85,3 @@ class NLM(Prior):
         )
         restored: Image = np.asarray(averaged).reshape(image.shape)  # a single row or column lost its axis
         return restored
-
-    def spec(self) -> dict[str, SpecValue]:
-        return {
-            **super().spec(),
-            "patch_size": self.patch_size,
-            "patch_distance": self.patch_distance,
-            "h_factor": self.h_factor,
-        }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fouriscope.priors.base import Image, Prior, SpecValue
+from fouriscope.priors.base import Image, Prior
 
 
 class NoPrior(Prior):
@@ -26,6 +26,3 @@ class NoPrior(Prior):
 
     def _objective(self, image: Image) -> float:
         return 0.0
-
-    def spec(self) -> dict[str, SpecValue]:
-        return {"name": self.name}

@@ -148,7 +148,8 @@ class TorchDenoiser(Prior):
     def spec(self) -> dict[str, SpecValue]:
         """Return what can be written down; a module cannot, so ``prior_from_spec`` asks for it again."""
         spec: dict[str, SpecValue] = {
-            **super().spec(),
+            "name": self.name,
+            "strength": self.strength,
             "module": type(self.module).__name__,
             "noise_input": self.noise_input,
             "device": self.device,

@@ -11,15 +11,7 @@ import numpy.typing as npt
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors._tv_solver import Workspace, solve_dual
-from fouriscope.priors.base import (
-    Image,
-    Prior,
-    SpecValue,
-    Strength,
-    check_image,
-    check_sigma,
-    scale_likelihood_strength,
-)
+from fouriscope.priors.base import Image, Prior, Strength, check_image, check_sigma, scale_likelihood_strength
 
 # Of a call that starts from the dual of the image before: so many over the accuracy, 100 for the default of 0.05.
 NEXT_ITERATIONS = 5.0
@@ -128,13 +120,13 @@ class TV(Prior):
         if sigma == 0:
             return image.copy()
         is_warm = self._workspace is not None and self._workspace.fits(image)
-        most = min(self.max_iterations, math.ceil(NEXT_ITERATIONS / self.accuracy))
-        return self._denoised(image, sigma, most if is_warm else None)
+        fewer = min(self.max_iterations, math.ceil(NEXT_ITERATIONS / self.accuracy))
+        return self._denoised(image, sigma, fewer if is_warm else self.max_iterations)
 
     def _denoise(self, image: Image, sigma: float) -> Image:
-        return self._denoised(image, sigma)
+        return self._denoised(image, sigma, self.max_iterations)
 
-    def _denoised(self, image: Image, sigma: float, most: int | None = None) -> Image:
+    def _denoised(self, image: Image, sigma: float, max_iterations: int) -> Image:
         weight = sigma * sigma
         low, high = float(image.min()), float(image.max())
         span = high - low
@@ -155,7 +147,7 @@ class TV(Prior):
         # In units of the weight, around zero: the kernels then meet neither large offsets nor extreme scales.
         variance = to_units_of_weight(contiguous, low + span / 2, weight, space.scaled)
         enough = image.size * max(self.accuracy**2 * min(1.0, variance), 2 * epsilon * span / weight)
-        solution = solve_dual(space, self.isotropic, enough, most or self.max_iterations)
+        solution = solve_dual(space, self.isotropic, enough, max_iterations)
         self.last_gap, self.last_iterations = solution.gap * weight**2, solution.iterations
         denoised = np.empty_like(contiguous)
         from_units_of_weight(contiguous, space.scaled, solution.x, weight, denoised)
@@ -194,11 +186,3 @@ class TV(Prior):
             raise InvalidInputError(f'expected the state of TV, {{"dual": (2, rows, columns)}}, got {held}')
         self._workspace = Workspace((dual.shape[1], dual.shape[2]), dual.dtype)
         self._workspace.dual[0][:2] = dual
-
-    def spec(self) -> dict[str, SpecValue]:
-        return {
-            **super().spec(),
-            "isotropic": self.isotropic,
-            "accuracy": self.accuracy,
-            "max_iterations": self.max_iterations,
-        }

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.priors.base import Image, Prior, SpecValue, Strength
+from fouriscope.priors.base import Image, Prior, Strength
 from fouriscope.priors.value_range import denoise_in_unit_range
 
 ShrinkageMode = Literal["soft", "hard"]
@@ -101,9 +101,6 @@ class Wavelet(Prior):
         threshold = band.dtype.type(sigma**2 / np.sqrt(variance))
         shrunk: Image = band - np.clip(band, -threshold, threshold)
         return shrunk
-
-    def spec(self) -> dict[str, SpecValue]:
-        return {**super().spec(), "wavelet": self.wavelet, "mode": self.mode, "levels": self.levels}
 
 
 def _filter_length(wavelet: str) -> int:

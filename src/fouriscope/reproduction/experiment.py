@@ -8,7 +8,6 @@ import re
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,16 @@ from fouriscope.solvers import Callback, Record, Solver
 FORMAT = 1
 COLUMNS = ("iteration", "frames_seen", "seconds", "misfit", "residual", "snr", "snr_raw")
 
-Progress = Callable[[float, str], object]
-"""Called with the milliseconds of work (as planned) that are done, and what is going on."""
+
+@dataclass(frozen=True)
+class Listener:
+    """Who follows a long job: ``tell`` hears what was found, ``plan`` how many milliseconds of work there are,
+    ``progress`` how many of them are done and what is going on; ``interrupt`` says whether to stop."""
+
+    tell: Callable[[str], object]
+    plan: Callable[[float], object]
+    progress: Callable[[float, str], object]
+    interrupt: Callback
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,30 +72,30 @@ class Experiment:
         self.protocol, self.images, self.phase_range = protocol, list(images), phase_range
         self.folder = folder / "cells"
         self.model = model_of(protocol)
+        self._simulated: tuple[str, Acquisition] | None = None
 
     def truth(self, image: TestImage) -> NDArray[np.float32]:
         return image.grey * np.float32(self.phase_range)
 
     def acquisition(self, image: TestImage) -> Acquisition:
-        """Frames of an image; the noise of each image has its own seed."""
-        seed = self.protocol.seed + [other.name for other in self.images].index(image.name)
-        return simulate(self.model, self.truth(image), snr_db=SNR_DB, noise="stack", seed=seed)
+        """Frames of an image, kept until those of another are asked for; the noise of each has its own seed."""
+        if self._simulated is None or self._simulated[0] != image.name:
+            self._simulated = None  # before the next ones need their memory
+            frames = simulate(self.model, self.truth(image), snr_db=SNR_DB, noise="stack", seed=self._seed(image))
+            self._simulated = image.name, frames
+        return self._simulated[1]
 
-    def run(
-        self,
-        image: TestImage,
-        method: Method,
-        strength: float | None,
-        data: Callable[[], Acquisition],
-        callbacks: Sequence[Callback] = (),
-    ) -> Cell:
+    def _seed(self, image: TestImage) -> int:
+        return self.protocol.seed + [other.name for other in self.images].index(image.name)
+
+    def run(self, image: TestImage, method: Method, strength: float | None, callbacks: Sequence[Callback] = ()) -> Cell:
         """The cell of an image and a method: from the folder if it is there, computed and kept otherwise."""
         key = self._fingerprint(image, method, strength)
         path = self.folder / file_name(image.name) / f"{file_name(method.name)}.npz"
         kept = _read(path, key)
         if kept is not None:
             return kept
-        frames = data()
+        frames = self.acquisition(image)
         result = reconstruct(
             frames,
             prior=method.make_prior(strength),
@@ -105,15 +112,8 @@ class Experiment:
             result.phase.astype(np.float32),
             {name: result.history[name] for name in COLUMNS},
         )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            write_arrays(
-                path,
-                {"phase": cell.phase, **{f"curve.{name}": curve for name, curve in cell.curves.items()}},
-                {"key": key, "image": cell.image, "method": cell.method, "strength": cell.strength},
-            )
-        except OSError as error:
-            raise RunFolderError(f"{path}: cannot be written ({error.strerror}); make room and run it again") from error
+        values = {"key": key, "image": cell.image, "method": cell.method, "strength": cell.strength}
+        keep_arrays(path, {"phase": cell.phase}, cell.curves, values)
         return cell
 
     def _fingerprint(self, image: TestImage, method: Method, strength: float | None) -> str:
@@ -124,7 +124,7 @@ class Experiment:
             "frame": self.protocol.frame,
             "radius": self.protocol.radius,
             "gradients": self.protocol.gradients,
-            "seed": self.protocol.seed + [other.name for other in self.images].index(image.name),
+            "seed": self._seed(image),
             "phase_range": self.phase_range,
             "image": image.checksum,
             "method": asdict(method),
@@ -137,34 +137,27 @@ def run_all(
     experiment: Experiment,
     methods: Sequence[Method],
     strengths: dict[str, dict[str, float]],
-    *,
-    on_progress: Progress,
-    interrupt: Callback,
+    listener: Listener,
 ) -> list[Cell]:
     """Every image with every method, image by image; ``strengths[image][method]`` or automatic."""
     cells: list[Cell] = []
     done = 0.0
     for image in experiment.images:
-
-        @lru_cache(maxsize=1)
-        def data(image: TestImage = image) -> Acquisition:
-            return experiment.acquisition(image)
-
         for method in methods:
             cost = method.milliseconds(experiment.protocol.gradients)
             label = f"{image.name}: {method.name}"
-            on_progress(done, label)
+            listener.progress(done, label)
 
             def report(
                 solver: Solver, record: Record, done: float = done, method: Method = method, label: str = label
             ) -> None:
                 gradients = record.iteration * method.gradients_per_iteration
-                on_progress(done + method.milliseconds(gradients), f"{label}  {record.snr:.2f} dB")
+                listener.progress(done + method.milliseconds(gradients), f"{label}  {record.snr:.2f} dB")
 
             strength = strengths[image.name].get(method.strength_key) if method.needs_strength else None
-            cells.append(experiment.run(image, method, strength, data, [report, interrupt]))
+            cells.append(experiment.run(image, method, strength, [report, listener.interrupt]))
             done += cost
-    on_progress(done, "done")
+    listener.progress(done, "done")
     return cells
 
 
@@ -180,6 +173,17 @@ def model_of(protocol: Protocol) -> ForwardModel:
 def file_name(name: str) -> str:
     """A name that every file system takes."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_") or "unnamed"
+
+
+def keep_arrays(
+    path: Path, arrays: dict[str, NDArray[Any]], curves: dict[str, NDArray[Any]], values: dict[str, Any]
+) -> None:
+    """Write a cell, with the ``key`` among its values by which :func:`kept_arrays` knows it again."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_arrays(path, {**arrays, **{f"curve.{name}": curve for name, curve in curves.items()}}, values)
+    except OSError as error:
+        raise RunFolderError(f"{path}: cannot be written ({error.strerror}); make room and run it again") from error
 
 
 def kept_arrays(path: Path, key: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:

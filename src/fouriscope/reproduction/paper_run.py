@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.reproduction.experiment import Experiment, Progress, model_of, planned, run_all
+from fouriscope.reproduction.experiment import Experiment, Listener, model_of, planned, run_all
 from fouriscope.reproduction.figure4 import Zoom, draw_figure4
 from fouriscope.reproduction.figures import draw_figures, methods_of
 from fouriscope.reproduction.images import PAPER_NAMES, load_images
@@ -18,7 +18,6 @@ from fouriscope.reproduction.specimen_run import MeasuredSummary, run_specimen
 from fouriscope.reproduction.strengths import StrengthBook, calibrate_phase_range, find_strengths
 from fouriscope.reproduction.summary import Summary
 from fouriscope.run.files import write_json
-from fouriscope.solvers import Callback
 
 FIGURES = ("1", "2", "3")
 MARKER = "made-by-fouriscope-paper"
@@ -30,10 +29,7 @@ def run_paper(
     images: Path | None,
     figures: set[str],
     protocol: Protocol,
-    tell: Callable[[str], object],
-    on_plan: Callable[[float], object],
-    on_progress: Progress,
-    interrupt: Callback,
+    listener: Listener,
     more: Callable[[], Sequence[Block]] = tuple,
 ) -> Summary:
     """Run figures 1 to 3 into ``out``; what an earlier run left there is used, not computed again.
@@ -49,21 +45,21 @@ def run_paper(
     if phase_range is None and not protocol.search:
         phase_range = PAPER_PHASE_RANGE
     if phase_range is None:
-        tell("calibrating the phase range, which the paper does not state")
-        phase_range = calibrate_phase_range(lambda value: Experiment(protocol, pictures, value, out), tell, interrupt)
+        listener.tell("calibrating the phase range, which the paper does not state")
+        phase_range = calibrate_phase_range(lambda value: Experiment(protocol, pictures, value, out), listener)
         book.note_phase_range(pictures, protocol, phase_range)
     experiment = Experiment(protocol, pictures, phase_range, out)
     methods = wanted_methods(figures)
-    strengths = find_strengths(experiment, methods, book, tell, interrupt)
+    strengths = find_strengths(experiment, methods, book, listener)
     automatic = [
         one.name
         for one in methods
         if one.needs_strength and any(one.strength_key not in known for known in strengths.values())
     ]
     if automatic:
-        tell("no strengths are stored for these images and none were searched for: they are automatic")
-    on_plan(planned(protocol, methods, len(pictures)))
-    cells = run_all(experiment, methods, strengths, on_progress=on_progress, interrupt=interrupt)
+        listener.tell("no strengths are stored for these images and none were searched for: they are automatic")
+    listener.plan(planned(protocol, methods, len(pictures)))
+    cells = run_all(experiment, methods, strengths, listener)
     summary = Summary.of(cells, phase_range)
     drawn = draw_figures(experiment, summary, figures, out)
     paper_images = [picture.name for picture in pictures] == list(PAPER_NAMES)
@@ -72,22 +68,12 @@ def run_paper(
 
 
 def run_figure4(
-    out: Path,
-    specimen: Specimen,
-    *,
-    gradients: int,
-    zooms: Sequence[Zoom],
-    tell: Callable[[str], object],
-    on_plan: Callable[[float], object],
-    on_progress: Progress,
-    interrupt: Callback,
+    out: Path, specimen: Specimen, *, gradients: int, zooms: Sequence[Zoom], listener: Listener
 ) -> tuple[MeasuredSummary, list[Path]]:
     """Run figure 4 into ``out``: ``figure4.json`` and the pictures, which are returned with the numbers."""
     check_folder(out)
     make_folder(out)
-    summary = run_specimen(
-        specimen, out, gradients=gradients, tell=tell, on_plan=on_plan, on_progress=on_progress, interrupt=interrupt
-    )
+    summary = run_specimen(specimen, out, gradients, listener)
     write_json(out / "figure4.json", summary.as_json())
     return summary, draw_figure4(summary, out, zooms)
 

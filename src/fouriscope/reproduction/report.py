@@ -11,7 +11,7 @@ from fouriscope import __version__
 from fouriscope.parallel import thread_count
 from fouriscope.reproduction.experiment import Experiment
 from fouriscope.reproduction.pages import Block, Heading, Picture, Table, Words, write_pages
-from fouriscope.reproduction.protocol import BATCH, CALIBRATION_TARGET, FAST, PUBLISHED, SNR_DB
+from fouriscope.reproduction.protocol import BATCH, CALIBRATION_TARGET, FAST, PUBLISHED_SECONDS, PUBLISHED_SNR, SNR_DB
 from fouriscope.reproduction.summary import Summary
 from fouriscope.run.files import write_json
 
@@ -83,10 +83,10 @@ def _methods_table(summary: Summary) -> Table:
     rows = []
     base = summary.averages.get("NoReg-Online")
     for name, average in summary.averages.items():
-        published = PUBLISHED.snr.get(name)
-        seconds = PUBLISHED.seconds.get(name)
+        published = PUBLISHED_SNR.get(name)
+        seconds = PUBLISHED_SECONDS.get(name)
         gain = "" if base is None else f"{average.final - base.final:+.2f}"
-        paper_gain = "" if published is None else f"{published - PUBLISHED.snr['NoReg-Online']:+.2f}"
+        paper_gain = "" if published is None else f"{published - PUBLISHED_SNR['NoReg-Online']:+.2f}"
         rows.append(
             [
                 name,

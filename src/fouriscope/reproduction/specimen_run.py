@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope import __version__
-from fouriscope.errors import RunFolderError
-from fouriscope.reproduction.experiment import Progress, curves_of, file_name, kept_arrays
-from fouriscope.reproduction.predictions import predict
+from fouriscope.acquisition import Acquisition
+from fouriscope.calibration.gains import gain_ratios
+from fouriscope.fidelity import DataFidelity
+from fouriscope.reproduction.experiment import Listener, curves_of, file_name, keep_arrays, kept_arrays
 from fouriscope.reproduction.protocol import METHODS, Method, method
 from fouriscope.reproduction.specimen import Specimen
 from fouriscope.run.assemble import build_model
-from fouriscope.run.files import write_arrays
 from fouriscope.solvers import Callback, Iterations, Record, Solver
 
 FORMAT = 1
@@ -37,7 +37,7 @@ BASELINE = replace(method("EPRY"), options=method("EPRY").options | {"decay": 0.
 class MeasuredCell:
     """A measured sample reconstructed with one method, and how well that predicts the frames it has not seen.
 
-    ``plain`` and ``fitted`` are the misfits of the held-out frames (:mod:`fouriscope.reproduction.predictions`).
+    ``plain`` and ``fitted`` are the misfits of the held-out frames (:func:`predict`).
     """
 
     method: str
@@ -97,42 +97,29 @@ class MeasuredSummary:
         }
 
 
-def run_specimen(
-    specimen: Specimen,
-    folder: Path,
-    *,
-    gradients: int,
-    tell: Callable[[str], object],
-    on_plan: Callable[[float], object],
-    on_progress: Progress,
-    interrupt: Callback,
-) -> MeasuredSummary:
+def run_specimen(specimen: Specimen, folder: Path, gradients: int, listener: Listener) -> MeasuredSummary:
     """The six methods of the paper's figure 4 and EPRY, all from the same frames and the same geometry.
 
     Cells are kept below ``folder``; one that is there already, for the same frames and configuration, is not computed.
     """
     kept = folder / "cells" / file_name(specimen.name)
-    specimen = specimen.aligned(kept, tell)
+    specimen = specimen.aligned(kept, listener.tell)
     model = build_model(specimen.acquisition, specimen.config)
     methods = (*FIGURE_4, BASELINE)
-    on_plan(sum(one.milliseconds(gradients) for one in methods))
+    listener.plan(sum(one.milliseconds(gradients) for one in methods))
     done, cells = 0.0, {}
     for one in methods:
-        on_progress(done, f"{specimen.name}: {one.name}")
-        callbacks = [_reporter(specimen, one, done, on_progress), interrupt]
-        cells[one.name] = _cell(specimen, one, gradients, kept, callbacks)
+        listener.progress(done, f"{specimen.name}: {one.name}")
+
+        def report(solver: Solver, record: Record, done: float = done, one: Method = one) -> None:
+            words = f"{specimen.name}: {one.name}  misfit {record.misfit:.4g}"
+            listener.progress(done + one.milliseconds(record.iteration), words)
+
+        cells[one.name] = _cell(specimen, one, gradients, kept, [report, listener.interrupt])
         done += one.milliseconds(gradients)
-    on_progress(done, "done")
+    listener.progress(done, "done")
     bright = model.geometry.bright_field[specimen.held_out]
     return MeasuredSummary(specimen, gradients, cells, model.object_pixel[0], bright)
-
-
-def _reporter(specimen: Specimen, one: Method, done: float, on_progress: Progress) -> Callback:
-    def report(solver: Solver, record: Record) -> None:
-        words = f"{specimen.name}: {one.name}  misfit {record.misfit:.4g}"
-        on_progress(done + one.milliseconds(record.iteration), words)
-
-    return report
 
 
 def _cell(specimen: Specimen, one: Method, gradients: int, folder: Path, callbacks: Sequence[Callback]) -> MeasuredCell:
@@ -151,12 +138,7 @@ def _cell(specimen: Specimen, one: Method, gradients: int, folder: Path, callbac
     arrays: dict[str, NDArray[Any]] = {"phase": cell.phase, "plain": cell.plain, "fitted": cell.fitted}
     if cell.amplitude is not None:
         arrays["amplitude"] = cell.amplitude
-    arrays |= {f"curve.{name}": curve for name, curve in cell.curves.items()}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_arrays(path, arrays, {"key": key, "method": cell.method, "strength": cell.strength})
-    except OSError as error:
-        raise RunFolderError(f"{path}: cannot be written ({error.strerror}); make room and run it again") from error
+    keep_arrays(path, arrays, cell.curves, {"key": key, "method": cell.method, "strength": cell.strength})
     return cell
 
 
@@ -175,6 +157,30 @@ def _measured(specimen: Specimen, one: Method, solver: Solver) -> MeasuredCell:
         prediction.fitted,
         {name: solver.history[name] for name in COLUMNS},
     )
+
+
+class Prediction(NamedTuple):
+    """Misfit of each held-out frame, in the order of the LEDs: as predicted, and with its brightness fitted."""
+
+    plain: NDArray[np.float64]
+    fitted: NDArray[np.float64]
+
+
+def predict(solver: Solver, acquisition: Acquisition, held_out: NDArray[np.int64]) -> Prediction:
+    """Misfits of ``held_out`` frames under the object, the pupil and the LED positions that ``solver`` found.
+
+    The brightness of an LED whose frame was never seen is unknown. It is 1 in the plain prediction, as bright as the
+    bright field in its mean; the fitted one multiplies each frame by the one number that suits it best. Where gains are
+    calibrated, the second is what compares methods: the first would mostly measure how far an LED is from the mean.
+    """
+    model = solver.model
+    gains = np.ones(len(model)) if model.gains is None else np.array(model.gains, np.float64)
+    gains[held_out] = 1  # whatever the gauge of the others has made of them
+    fidelity = DataFidelity.of(acquisition, model.revised(gains=gains), loss=solver.fidelity.loss)
+    plain = fidelity.misfits(solver.x, held_out)
+    gains[held_out] = gain_ratios(fidelity, solver.x, held_out)
+    fidelity.use(model.revised(gains=gains))
+    return Prediction(plain, fidelity.misfits(solver.x, held_out))
 
 
 def _read(path: Path, key: str) -> MeasuredCell | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,10 @@ import numpy as np
 import tomli_w
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.reproduction.experiment import Experiment
+from fouriscope.reproduction.experiment import Experiment, Listener
 from fouriscope.reproduction.images import TestImage
 from fouriscope.reproduction.protocol import CALIBRATION_TARGET, Method, Protocol, method
 from fouriscope.run.files import write_text
-from fouriscope.solvers import Callback
 from fouriscope.tuning import tune
 
 FILE = "strengths.toml"
@@ -75,9 +73,7 @@ class StrengthBook:
         write_text(self.path, tomli_w.dumps(self.own))
 
 
-def calibrate_phase_range(
-    experiment_for: Callable[[float], Experiment], tell: Callable[[str], object], interrupt: Callback
-) -> float:
+def calibrate_phase_range(experiment_for: Callable[[float], Experiment], listener: Listener) -> float:
     """The range [0, r] for which NoReg-Online ends at the paper's 18.48 dB, averaged over the images.
 
     The SNR rises by about 20 dB for ten times the range; a secant in log r needs two or three rounds.
@@ -87,12 +83,11 @@ def calibrate_phase_range(
     seen: list[tuple[float, float]] = []
     for _ in range(ROUNDS_AT_MOST):
         experiment = experiment_for(value)
-        ends = [
-            experiment.run(image, online, None, partial(experiment.acquisition, image), [interrupt]).final
-            for image in experiment.images
-        ]
+        ends = [experiment.run(image, online, None, [listener.interrupt]).final for image in experiment.images]
         snr = float(np.mean(ends))
-        tell(f"phase in [0, {value:.4g}] rad: NoReg-Online ends at {snr:.2f} dB (wanted: {CALIBRATION_TARGET} dB)")
+        listener.tell(
+            f"phase in [0, {value:.4g}] rad: NoReg-Online ends at {snr:.2f} dB (wanted: {CALIBRATION_TARGET} dB)"
+        )
         seen.append((math.log10(value), snr))
         if abs(snr - CALIBRATION_TARGET) < CLOSE_ENOUGH:
             return value
@@ -103,11 +98,7 @@ def calibrate_phase_range(
 
 
 def find_strengths(
-    experiment: Experiment,
-    methods: Sequence[Method],
-    book: StrengthBook,
-    tell: Callable[[str], object],
-    interrupt: Callback,
+    experiment: Experiment, methods: Sequence[Method], book: StrengthBook, listener: Listener
 ) -> Strengths:
     """A strength for every image and method that needs one: from the book, or searched for and noted in it.
 
@@ -117,11 +108,6 @@ def find_strengths(
     found: Strengths = {}
     for image in experiment.images:
         found[image.name] = {}
-
-        @lru_cache(maxsize=1)
-        def data(image: TestImage = image) -> Any:
-            return experiment.acquisition(image)
-
         for one in methods:
             if not one.needs_strength:
                 continue
@@ -129,15 +115,16 @@ def find_strengths(
             if value is None and not experiment.protocol.search:
                 continue
             if value is None:
-                tell(f"{image.name}: searching the strength of {one.name}")
+                listener.tell(f"{image.name}: searching the strength of {one.name}")
+                data = experiment.acquisition(image)
                 found_value = tune(
-                    data(),
+                    data,
                     prior=one.make_prior(None),
                     criterion="truth" if one.strength_from == "oracle" else "held-out",
                     evaluations=5,
                     factor=4.0,
-                    callbacks=[interrupt],
-                    method=one.settings(len(data()), seed=experiment.protocol.seed),
+                    callbacks=[listener.interrupt],
+                    method=one.settings(len(data), seed=experiment.protocol.seed),
                     iterations=one.iterations(experiment.protocol.gradients),
                 ).value
                 value = book.note_strength(image, one.strength_key, problem, found_value)

@@ -21,7 +21,7 @@ from fouriscope.acquisition import (
     center_of_region,
     find_bad_pixels,
     open_frames,
-    simplest,
+    simplified_masks,
     survey_frames,
 )
 from fouriscope.acquisition.stored import Region, StoredFrames
@@ -212,7 +212,7 @@ class Described:
         if saturation is None:
             return good
         masks = FrameMasks(counts, saturation=saturation, good=good)
-        return masks if to_come else simplest(masks)
+        return masks if to_come else simplified_masks(masks)
 
 
 def open_stored(config: RunConfig, folder: Path) -> Frames:

@@ -79,7 +79,7 @@ def check_memory(acquisition: Acquisition, config: ReconstructionConfig, margin:
         patch_center=acquisition.patch_center,
     )
     stream = stream_below(acquisition.frames)
-    frames = 0 if stream is None else stream.to_come
+    frames = 0 if stream is None else stream.room_to_grow
     needed, available = memory_needed(geometry, config, frames=frames), memory_available()
     if needed > available:
         rows, columns = geometry.object_shape

@@ -57,7 +57,6 @@ class _Comparison:
         self.fade = np.outer(*(_fading(n) for n in self.shape))
         axes = [np.fft.fftfreq(n, step) for n, step in zip(self.shape, self.steps, strict=True)]
         self.seen = truth.reached(axes[0][:, None], axes[1][None])
-        self.axes = axes
 
     def best(self) -> float:
         """The smallest error from two starts: the ramp where the fields correlate best, and none."""

@@ -18,6 +18,7 @@ FloatImage = NDArray[np.float32]
 # The order in which the page offers them.
 IMAGE_NAMES = ("phase", "amplitude", "spectrum", "pupil_amplitude", "pupil_phase")
 METRES_TO_MICROMETRES = 1e6
+MICROMETRES_IN_A_CENTIMETRE = 1e4
 # Below 1e-7 of its brightest point a spectrum of float32 is noise of the arithmetic.
 SPECTRUM_FLOOR = 1e-7
 
@@ -35,6 +36,32 @@ class ShownImage:
     axis_unit: str
     unit: str
     centred: bool = False
+
+    def as_tiff(self, title: str) -> bytes:
+        """32-bit float. Lengths stand in the resolution tags; what a step in NA is, in the description."""
+        import tifffile
+
+        step_y, step_x = self.step
+        scale: dict[str, object] = {}
+        if self.axis_unit == "um":
+            scale = {
+                "resolution": (MICROMETRES_IN_A_CENTIMETRE / step_x, MICROMETRES_IN_A_CENTIMETRE / step_y),
+                "resolutionunit": "CENTIMETER",
+            }
+        buffer = io.BytesIO()
+        tifffile.imwrite(
+            buffer,
+            self.values,
+            photometric="minisblack",
+            description=(
+                f"{title.encode('ascii', 'replace').decode()}; values in {self.unit or 'units of the bright field'}; "
+                f"a pixel is {step_y!r} {self.axis_unit} high and {step_x!r} {self.axis_unit} wide"
+            ),
+            metadata=None,
+            software="fouriscope",
+            **scale,
+        )
+        return buffer.getvalue()
 
 
 class RunImages:

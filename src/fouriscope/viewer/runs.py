@@ -203,6 +203,6 @@ def _is_dead(status: dict[str, Any]) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
-    except PermissionError:  # there is one, of somebody else
-        return False
+    except PermissionError:
+        pass  # there is one, of somebody else
     return False

@@ -24,7 +24,6 @@ from fouriscope.viewer.images import IMAGE_NAMES, ShownImage
 from fouriscope.viewer.predictions import KINDS
 from fouriscope.viewer.runs import ViewedRun, viewed_runs
 from fouriscope.viewer.security import Application, Guard, new_token
-from fouriscope.viewer.tiff import tiff_of
 
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 LONGEST_HEADERS = 16 * 1024
@@ -132,7 +131,7 @@ def _answer(image: ShownImage, title: str, version: str, *, is_tiff: bool) -> Re
     if is_tiff:
         safe = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in title)
         headers["Content-Disposition"] = f'attachment; filename="{safe}.tif"'
-        return Response(tiff_of(image, title), media_type="image/tiff", headers=headers)
+        return Response(image.as_tiff(title), media_type="image/tiff", headers=headers)
     data = image.values.astype(np.dtype("<f4"), copy=False).tobytes()
     return Response(data, media_type="application/octet-stream", headers=headers)
 

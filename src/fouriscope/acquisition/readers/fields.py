@@ -49,6 +49,15 @@ def numbers(path: Path, fields: Mapping[str, tuple[str, Any, float]]) -> dict[st
     return {key: float(f"{number(path, name, value) * unit:.12g}") for key, (name, value, unit) in found.items()}
 
 
+def named_numbers(path: Path, content: Mapping[str, Any], **names: str) -> dict[str, float]:
+    """Key → number for ``names`` of key = name in the file, in SI units; what ``content`` lacks is left out.
+
+    >>> named_numbers(Path("a.json"), {"NA": 0.1}, na="NA", wavelength="lambda")
+    {'na': 0.1}
+    """
+    return numbers(path, {key: (name, content.get(name), 1.0) for key, name in names.items()})
+
+
 def pairs(path: Path, field: str, values: Any) -> NDArray[np.float64]:
     """An (N, 2) array of finite numbers."""
     try:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fouriscope.acquisition.description import Description, FramesSource
 from fouriscope.acquisition.led_table import LEDTable
-from fouriscope.acquisition.readers.fields import number, numbers, read_json, records, required
+from fouriscope.acquisition.readers.fields import named_numbers, number, read_json, records, required
 from fouriscope.errors import InvalidInputError
 
 FILE = "info.json"
@@ -44,16 +44,12 @@ def read(path: Path) -> Description:
         leds, lighting = LEDTable("positions", places[:, :2]), {"height": float(heights[0])}
     else:  # LEDs that lie in no plane: each has a direction all the same
         leds = LEDTable("na", places[:, :2] / np.linalg.norm(places, axis=1, keepdims=True))
-    fields = {
-        "na": ("numerical_aperture", content.get("numerical_aperture"), 1.0),
-        "magnification": ("magnification", content.get("magnification"), 1.0),
-        "camera_pixel": ("sensor_pixel_size", content.get("sensor_pixel_size"), 1.0),
-    }
+    names = {"na": "numerical_aperture", "magnification": "magnification", "camera_pixel": "sensor_pixel_size"}
     times = [(f"captures[{n}].exposure", capture["exposure"]) for n, capture in lit if "exposure" in capture]
     return Description(
         "imaged bundle",
         FramesSource(folder, "folder", files=tuple(_name(file, folder, n, capture) for n, capture in lit)),
-        microscope={"wavelength": wavelengths.pop()} | numbers(file, fields),
+        microscope={"wavelength": wavelengths.pop()} | named_numbers(file, content, **names),
         leds=leds,
         lighting=lighting,
         exposures=np.array([number(file, *time) for time in times]) if len(times) == len(lit) else None,

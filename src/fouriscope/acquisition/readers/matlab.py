@@ -10,8 +10,8 @@ import numpy as np
 
 from fouriscope.acquisition.description import Description, FramesSource
 from fouriscope.acquisition.led_table import LEDTable
+from fouriscope.acquisition.mat_file import MatFile
 from fouriscope.acquisition.readers.fields import number, numbers, pairs
-from fouriscope.acquisition.readers.mat_file import MatFile
 from fouriscope.acquisition.readers.scalars import with_scalars
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics.spiral import spiral_steps

@@ -13,7 +13,7 @@ import numpy as np
 from fouriscope.acquisition.acquisition import Acquisition
 from fouriscope.acquisition.description import Description, FramesSource
 from fouriscope.acquisition.led_table import LEDTable
-from fouriscope.acquisition.readers.fields import numbers, pairs, required
+from fouriscope.acquisition.readers.fields import named_numbers, pairs, required
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import LEDArray
 
@@ -46,21 +46,16 @@ def read(path: Path) -> Description:
     if encoder.ndim == 2 and encoder.shape[0] == 2 and encoder.shape[1] == shape[0] != 2:
         encoder = encoder.T - encoder.mean(axis=1)
         notes.append("encoder is (2, frames): transposed and centred, as PtyLab does")
-    fields = {
-        "wavelength": ("wavelength", content.get("wavelength"), 1.0),
-        "na": ("NA", content.get("NA"), 1.0),
-        "magnification": ("magnification", content.get("magnification"), 1.0),
-        "camera_pixel": ("dxd", content.get("dxd"), 1.0),
-    }
+    names = {"wavelength": "wavelength", "na": "NA", "magnification": "magnification", "camera_pixel": "dxd"}
     if np.any(content.get("orientation", 0)):
         notes.append(f"orientation = {int(np.ravel(content['orientation'])[0])} is not applied; compare with --sheet")
     return Description(
         "PtyLab HDF5",
         FramesSource(path, "hdf5", "ptychogram"),
-        microscope=numbers(path, fields),
+        microscope=named_numbers(path, content, **names),
         leds=LEDTable("positions", pairs(path, "encoder", encoder)),
         leds_field="encoder",
-        lighting=numbers(path, {"height": ("zled", content.get("zled"), 1.0)}),
+        lighting=named_numbers(path, content, height="zled"),
         notes=tuple(notes),
     )
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fouriscope.acquisition.description import Description
-from fouriscope.acquisition.readers.mat_file import MatFile
+from fouriscope.acquisition.mat_file import MatFile
 
 _UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6, "µm": 1e-6, "nm": 1e-9}
 _SMALL = 4096  # bytes of an array in an .npz that may be a scalar; a stack is not unpacked for its shape

@@ -32,7 +32,7 @@ import numpy as np
 
 from fouriscope.acquisition.description import Description
 from fouriscope.acquisition.led_table import read_led_table
-from fouriscope.acquisition.readers.fields import number, numbers, read_json, record
+from fouriscope.acquisition.readers.fields import named_numbers, number, read_json, record
 from fouriscope.errors import InvalidInputError
 
 METADATA = "metadata.json"
@@ -52,15 +52,14 @@ def with_sidecar(description: Description, folder: Path) -> Description:
 
 def _with_metadata(description: Description, path: Path) -> Description:
     content = read_json(path)
-    microscope = numbers(
+    microscope = named_numbers(
         path,
-        {
-            "wavelength": ("wavelength_m", content.get("wavelength_m"), 1.0),
-            "na": ("objective_na", content.get("objective_na"), 1.0),
-            "magnification": ("magnification", content.get("magnification"), 1.0),
-            "camera_pixel": ("camera_pixel_m", content.get("camera_pixel_m"), 1.0),
-            "medium_index": ("medium_index", content.get("medium_index"), 1.0),
-        },
+        content,
+        wavelength="wavelength_m",
+        na="objective_na",
+        magnification="magnification",
+        camera_pixel="camera_pixel_m",
+        medium_index="medium_index",
     )
     notes = list(description.notes)
     if "pixel_size_object_m" in content and not {"magnification", "camera_pixel"} <= set(microscope):
@@ -69,13 +68,7 @@ def _with_metadata(description: Description, path: Path) -> Description:
             "camera_pixel": number(path, "pixel_size_object_m", content["pixel_size_object_m"]),
         }
         notes.append("the pixel at the sample is given: written as camera_pixel with magnification 1")
-    lighting = numbers(
-        path,
-        {
-            "height": ("led_height_m", content.get("led_height_m"), 1.0),
-            "pitch": ("led_pitch_m", content.get("led_pitch_m"), 1.0),
-        },
-    )
+    lighting = named_numbers(path, content, height="led_height_m", pitch="led_pitch_m")
     slide = content.get("glass_slide")
     if slide is not None:
         slide = record(path, "glass_slide", slide)

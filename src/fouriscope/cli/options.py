@@ -1,0 +1,27 @@
+"""Options that several commands have, and the console that all print on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+Config = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
+CheckpointSeconds = Annotated[
+    float | None, typer.Option(min=0, help="Time between checkpoints (10 s); 0 writes one after every iteration.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")]
+Memory = Annotated[
+    str | None, typer.Option(help="For frames read from disk, such as 64MB or 2GB; otherwise frames.memory of CONFIG.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+
+# Exit code of a command that Ctrl-C ended.
+INTERRUPTED = 130
+
+
+def console_of(quiet: bool = False) -> Console:
+    """Where a command prints; ``quiet``, it prints nothing."""
+    return Console(quiet=quiet, highlight=False, emoji=False, soft_wrap=True)
