@@ -23,7 +23,7 @@ from fouriscope.alignment import (
 )
 from fouriscope.alignment.brightness import sides_of_edge
 from fouriscope.alignment.circles import AS_DESCRIBED
-from fouriscope.alignment.trials import liveliest_patch
+from fouriscope.alignment.trials import most_detailed_patch
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Directions, LEDArray, Pupil
@@ -179,7 +179,7 @@ def test_a_patch_is_a_part_of_the_field_with_its_own_centre() -> None:
     mask = np.ones((100, 90), bool)
     mask[75, 65] = False
     data = Acquisition(OPTICS, LEDS, ArrayFrames(frames), mask=mask, patch_center=(1e-5, 0.0))
-    patch = liveliest_patch(data, 32)
+    patch = most_detailed_patch(data, 32)
     assert patch.frame_shape == (32, 32)
     assert not patch.periodic
     top = round((patch.patch_center[0] - 1e-5) / OPTICS.pixel + 50 - 16)

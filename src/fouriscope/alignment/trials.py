@@ -46,7 +46,7 @@ class Trials:
     @classmethod
     def of(cls, acquisition: Acquisition, *, side: int = PATCH, room: float = 0.5) -> Trials:
         """Trials on the liveliest patch of ``side`` pixels; LEDs may move by ``room`` (in units of the NA)."""
-        patch = liveliest_patch(acquisition, side)
+        patch = most_detailed_patch(acquisition, side)
         # A measured pupil lies on the grid of the whole frame; trials do without what it adds.
         # Frames count in units of the object, however long they were exposed.
         weights = _without_the_edge(patch) / (1.0 if patch.gains is None else np.asarray(patch.gains))
@@ -151,7 +151,7 @@ def _without_the_edge(patch: Acquisition) -> NDArray[np.float64]:
     return np.where(clear, weights, 0.0)
 
 
-def liveliest_patch(acquisition: Acquisition, side: int) -> Acquisition:
+def most_detailed_patch(acquisition: Acquisition, side: int) -> Acquisition:
     """The window of at most ``side`` × ``side`` pixels with the most fine structure, kept in memory."""
     rows, columns = acquisition.frame_shape
     height, width = min(side, rows), min(side, columns)
@@ -159,7 +159,7 @@ def liveliest_patch(acquisition: Acquisition, side: int) -> Acquisition:
     # Directions without a height are known at the centre only: there the patch must stay.
     movable = getattr(acquisition.illumination, "height", None) is not None
     if movable and (height, width) != (rows, columns):
-        top, left = liveliest_corner(acquisition, height, width)
+        top, left = most_detailed_corner(acquisition, height, width)
     window = (slice(top, top + height), slice(left, left + width))
     center = center_of_region(
         acquisition.patch_center,
@@ -185,7 +185,7 @@ def _window_of_mask(acquisition: Acquisition, window: tuple[slice, slice]) -> ND
     return np.stack([mask_of(mask, led)[window] for led in range(len(acquisition))])
 
 
-def liveliest_corner(acquisition: Acquisition, height: int, width: int) -> tuple[int, int]:
+def most_detailed_corner(acquisition: Acquisition, height: int, width: int) -> tuple[int, int]:
     """(top, left) of the window with the most fine structure in the frame that is lit most nearly along the axis.
 
     Fine structure scatters light into all frames; one large dark square has the largest variance, and tells nothing.

@@ -52,7 +52,7 @@ class Calibrator(ABC):
         """Take back what :meth:`state_arrays` gave."""
 
 
-class Turns:
+class Schedule:
     """When a calibrator that predicts frames has its turn: every ``every``-th gradient, after ``start`` passes."""
 
     def __init__(self, every: int, start: float) -> None:
@@ -60,7 +60,7 @@ class Turns:
         self.gradients = 0
         self.passes = 0.0
 
-    def come(self, fidelity: DataFidelity, batch: Minibatch) -> bool:
+    def is_due(self, fidelity: DataFidelity, batch: Minibatch) -> bool:
         """Take note of a gradient over ``batch``; True if it is the calibrator's turn."""
         self.gradients += 1
         self.passes += batch.size / np.count_nonzero(fidelity.weights)
@@ -81,8 +81,10 @@ class GaussNewton:
     keeps parameters at rest about which the frames say nothing.
     """
 
-    def __init__(self, size: int, *, rate: float, memory: float = 0.1, damping: float = 1e-3, most: float) -> None:
-        self.rate, self.memory, self.damping, self.most = rate, memory, damping, most
+    def __init__(
+        self, size: int, *, rate: float, memory: float = 0.1, damping: float = 1e-3, largest_step: float
+    ) -> None:
+        self.rate, self.memory, self.damping, self.largest_step = rate, memory, damping, largest_step
         self.curvature = np.zeros((size, size))
         self.weight = 0.0
         self.passes = 0.0
@@ -99,7 +101,7 @@ class GaussNewton:
             return np.zeros_like(slope)
         change = -rate * np.linalg.solve(mean + floor * np.eye(len(mean)), slope)
         largest = float(np.abs(change).max())
-        return np.asarray(change * min(1.0, self.most / largest) if largest > 0 else change)
+        return np.asarray(change * min(1.0, self.largest_step / largest) if largest > 0 else change)
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         return {"curvature": self.curvature, "counters": np.array([self.weight, self.passes])}

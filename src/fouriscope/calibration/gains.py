@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.calibration.base import Calibrator, Turns
+from fouriscope.calibration.base import Calibrator, Schedule
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward import ForwardModel
@@ -50,11 +50,11 @@ class LEDGains(Calibrator):
                 f"{every}, {rate}, {dark_share} and {bound}"
             )
         self.rate, self.dark_share, self.bound = rate, dark_share, bound
-        self._turns = Turns(every, start)
+        self._schedule = Schedule(every, start)
         self._began: NDArray[np.float64] | None = None
 
     def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
-        if not self._turns.come(fidelity, batch):
+        if not self._schedule.is_due(fidelity, batch):
             return None
         model = fidelity.model
         logs = np.zeros(len(model)) if model.gains is None else np.log(model.gains)
@@ -72,13 +72,13 @@ class LEDGains(Calibrator):
         return model.revised(gains=np.exp(self._began + np.clip(moved, -limit, limit)))
 
     def measurements_grew(self, share: float) -> None:
-        self._turns.passes *= share
+        self._schedule.passes *= share
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        return self._turns.state_arrays() | ({} if self._began is None else {"began": self._began})
+        return self._schedule.state_arrays() | ({} if self._began is None else {"began": self._began})
 
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._turns.load_state_arrays(arrays)
+        self._schedule.load_state_arrays(arrays)
         self._began = arrays.get("began")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.calibration.base import PASSES_TO_FADE, Calibrator, Turns
+from fouriscope.calibration.base import PASSES_TO_FADE, Calibrator, Schedule
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward import ForwardModel
@@ -65,10 +65,10 @@ class LEDPositions(Calibrator):
                 f"{spread} and {bound}"
             )
         self.spread, self.bound = spread, bound
-        self._turns = Turns(every, start)
+        self._schedule = Schedule(every, start)
 
     def revise(self, fidelity: DataFidelity, x: RealArray, batch: Minibatch) -> ForwardModel | None:
-        if not self._turns.come(fidelity, batch):
+        if not self._schedule.is_due(fidelity, batch):
             return None
         model = fidelity.model
         leds = batch.leds[~_at_the_edge(model.geometry)[batch.leds] & (fidelity.weights[batch.leds] > 0)]
@@ -84,7 +84,7 @@ class LEDPositions(Calibrator):
         matrix = curvature + belief[:, None, None] * np.eye(2)
         steps = np.linalg.solve(matrix, (pull - belief[:, None] * bins[leds])[..., None])[..., 0]
         moved = bins.copy()
-        fading = 1 + (self._turns.passes - self._turns.start) / PASSES_TO_FADE
+        fading = 1 + (self._schedule.passes - self._schedule.start) / PASSES_TO_FADE
         moved[leds] += np.clip(steps / fading, -LONGEST, LONGEST)
         counted = fidelity.weights > 0
         moved[counted] -= moved[counted].mean(axis=0)
@@ -92,13 +92,13 @@ class LEDPositions(Calibrator):
         return model.revised(illumination=Adjusted(base, moved * bin_na))
 
     def measurements_grew(self, share: float) -> None:
-        self._turns.passes *= share
+        self._schedule.passes *= share
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        return self._turns.state_arrays()
+        return self._schedule.state_arrays()
 
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._turns.load_state_arrays(arrays)
+        self._schedule.load_state_arrays(arrays)
 
 
 def _normal_equations(

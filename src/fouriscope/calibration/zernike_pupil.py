@@ -43,7 +43,7 @@ class ZernikePupil(Calibrator):
         Noll indices that may change; the others of the model's pupil stay.
     rate
         Of the Gauss–Newton steps. It fades as 1/(1 + passes/5), because minibatches are noisy to the end.
-    most
+    largest_step
         The largest change of a coefficient in one step, in radians.
 
     Examples
@@ -64,7 +64,7 @@ class ZernikePupil(Calibrator):
     watches = True
     finds_the_pupil = True
 
-    def __init__(self, modes: Iterable[int] = MODES, *, rate: float = 1.0, most: float = 0.3) -> None:
+    def __init__(self, modes: Iterable[int] = MODES, *, rate: float = 1.0, largest_step: float = 0.3) -> None:
         self.modes = tuple(int(mode) for mode in modes)
         if not self.modes or min(self.modes) < 4 or len(set(self.modes)) != len(self.modes):
             raise InvalidInputError(
@@ -73,7 +73,7 @@ class ZernikePupil(Calibrator):
             )
         if not (rate > 0 and most > 0):
             raise InvalidInputError(f"rate and most must be positive, got {rate} and {most}")
-        self._newton = GaussNewton(len(self.modes), rate=rate, most=most)
+        self._newton = GaussNewton(len(self.modes), rate=rate, largest_step=largest_step)
         orders = [noll_to_nm(mode) for mode in self.modes]
         self._degree = max(n for n, _ in orders)
         side = self._degree + 1

@@ -15,7 +15,7 @@ from fouriscope.acquisition import CorrectedFrames, Frames, find_bad_pixels
 from fouriscope.acquisition.byte_sizes import format_bytes
 from fouriscope.acquisition.pedestals import automatic_background
 from fouriscope.acquisition.stored import StoredFrames
-from fouriscope.alignment.trials import liveliest_corner
+from fouriscope.alignment.trials import most_detailed_corner
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.costs import read_bytes
 from fouriscope.field.identity import identity
@@ -78,7 +78,7 @@ def prepare(
 
     _say_if_read_often(config, base, plan, say)
     if config.alignment.is_wanted:
-        region = _lively_region(settled, base)
+        region = _most_detailed_region(settled, base)
         acquisition = build_acquisition(region, base)
         alignment = aligned(acquisition, config.alignment, say)
         document = with_alignment(document, alignment)
@@ -140,7 +140,7 @@ def settled_strengths(
     if not config.solver.takes_prior or not wanted or config.prior.get("name") == "none":
         return {}
     plain = _unmasked(config) if images else config
-    tile = _liveliest_tile(plain, base, plan)
+    tile = _most_detailed_tile(plain, base, plan)
     acquisition = tile_acquisition(plan.tile_config(plain, tile), base, plan.margin)
     solver = build_solver(acquisition, plan.tile_config(plain, tile))
     solver.solve(build_stop(config.stop) | Iterations(STRENGTH_ITERATIONS))
@@ -155,9 +155,9 @@ def settled_strengths(
     return sections
 
 
-def _liveliest_tile(config: RunConfig, base: Path, plan: FieldPlan) -> Tile:
+def _most_detailed_tile(config: RunConfig, base: Path, plan: FieldPlan) -> Tile:
     whole = build_acquisition(config, base)
-    top, left = liveliest_corner(whole, *plan.tiling.tile_shape)
+    top, left = most_detailed_corner(whole, *plan.tiling.tile_shape)
     close_stream(whole)
     return min(plan.tiling, key=lambda tile: (tile.top - top) ** 2 + (tile.left - left) ** 2)
 
@@ -206,7 +206,7 @@ def _dry_run(config: RunConfig, base: Path, margin: int) -> None:
         close_stream(acquisition)
 
 
-def _lively_region(config: RunConfig, base: Path) -> RunConfig:
+def _most_detailed_region(config: RunConfig, base: Path) -> RunConfig:
     """The configuration of the part of the frames where a bright-field frame varies most.
 
     Of a whole field the LEDs are seen under many directions, and circles in its spectra would be blurred.
@@ -214,7 +214,7 @@ def _lively_region(config: RunConfig, base: Path) -> RunConfig:
     whole = build_acquisition(config, base)
     rows, columns = whole.frame_shape
     height, width = min(rows, ALIGNED_REGION), min(columns, ALIGNED_REGION)
-    top, left = liveliest_corner(whole, height, width)
+    top, left = most_detailed_corner(whole, height, width)
     close_stream(whole)
     row, column = (0, 0) if config.frames.roi is None else config.frames.roi[:2]
     region = (row + top, column + left, height, width)

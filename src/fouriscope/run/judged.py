@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.trials import liveliest_patch
+from fouriscope.alignment.trials import most_detailed_patch
 from fouriscope.calibration import LEDGains
 from fouriscope.errors import FouriscopeError
 from fouriscope.forward import ForwardModel
@@ -119,7 +119,7 @@ def judged_patch(
         pupil=replace(model.pupil, array=None),
         truth=None,
     )
-    patch = liveliest_patch(found, PATCH)
+    patch = most_detailed_patch(found, PATCH)
     whole = patch.frame_shape == acquisition.frame_shape
     section = config.object if whole else config.object.model_copy(update={"shape": "auto", "margin": "auto"})
     start = "flat" if config.solver.start == "array" else config.solver.start
