@@ -71,8 +71,8 @@ class ZernikePupil(Calibrator):
                 "modes are Noll indices from 4 (defocus) on, each once: piston and tilts cannot be told from the "
                 f"object; got {self.modes}"
             )
-        if not (rate > 0 and most > 0):
-            raise InvalidInputError(f"rate and most must be positive, got {rate} and {most}")
+        if not (rate > 0 and largest_step > 0):
+            raise InvalidInputError(f"rate and largest_step must be positive, got {rate} and {largest_step}")
         self._newton = GaussNewton(len(self.modes), rate=rate, largest_step=largest_step)
         orders = [noll_to_nm(mode) for mode in self.modes]
         self._degree = max(n for n, _ in orders)

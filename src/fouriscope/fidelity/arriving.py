@@ -53,7 +53,7 @@ class ArrivingSampler(StratifiedSampler):
     def __init__(self, bright_field: NDArray[np.bool_], batch: int | None) -> None:
         if batch is not None and batch < 1:
             raise InvalidInputError(f"batch must be a whole number of at least 1, got {batch}")
-        self.bright_field, self.batch = bright_field, batch
+        self.bright_field, self.wanted_batch = bright_field, batch
         self.visits = np.zeros(len(bright_field), np.int64)
         super().__init__(np.zeros(0, np.int64), 0, bright_field)
 
@@ -90,7 +90,7 @@ class ArrivingSampler(StratifiedSampler):
         return cards[late][np.argsort(seen[late], kind="stable")]
 
     def _batch_of(self, population: NDArray[np.int64]) -> int:
-        return len(population) if self.batch is None else min(self.batch, len(population))
+        return len(population) if self.wanted_batch is None else min(self.wanted_batch, len(population))
 
     def _going_on(self) -> dict[bool, NDArray[np.int64]]:
         """What is left of the decks, by their field: an arrival must not deal the same LEDs again."""
