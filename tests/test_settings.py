@@ -13,7 +13,7 @@ from pydantic import ValidationError
 import fouriscope as fs
 from fouriscope import settings, solvers
 from fouriscope.acquisition import ArrayFrames
-from fouriscope.choices import Choices, MethodName, choose
+from fouriscope.choices import Choices, MethodName, choose, overlaid
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.config import parse_config
 from fouriscope.settings import METHODS, ReconstructionConfig, method_of
@@ -86,6 +86,18 @@ def test_what_earlier_versions_wrote_still_works() -> None:
     assert method_of(plain) == settings.PnP()
 
 
+def test_a_record_may_hold_what_had_no_effect() -> None:
+    former = document() | {"solver": {"method": "pnp", "epry_decay": 0.3, "data_steps": 9, "batch": 7}}
+    assert parse_config(former, where="here", is_record=True).solver == settings.PnP(batch=7)
+    with pytest.raises(InvalidInputError, match=r"epry_decay is an option of method 'epry'.*: delete it$"):
+        parse_config(former, where="here")
+
+
+def test_a_former_name_beside_the_new_one_is_an_error() -> None:
+    with pytest.raises(ValidationError, match="epry_decay is now called decay, and both are given"):
+        method_of({"method": "epry", "epry_decay": 0.3, "decay": 0.5})
+
+
 @pytest.mark.parametrize(("keys", "message"), [({"method": "newton"}, "solver.method must be one of pnp, admm")])
 def test_an_unknown_method(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
@@ -145,6 +157,38 @@ class TestDoors:
             fs.reconstruct(data, method=settings.PnP(batch=3), batch=4)
         with pytest.raises(InvalidInputError, match="iterations and stop are both given"):
             fs.reconstruct(data, iterations=4, stop=settings.Stop(seconds=1))
+
+    @pytest.mark.parametrize(
+        ("choices", "message"),
+        [
+            ({"object": settings.PnP()}, "object takes settings.Object, got PnP"),
+            ({"method": settings.Object()}, "method takes settings.PnP or settings.ADMM"),
+            ({"method": settings.Method()}, "method takes settings.PnP or settings.ADMM"),
+            ({"stop": 5}, "stop takes settings.Stop, got 5"),
+            ({"calibrate": ["leds_bound"]}, "leds_bound is no switch but a value"),
+            ({"iteratons": 5}, "unknown choice 'iteratons'; did you mean 'iterations'"),
+        ],
+    )
+    def test_what_does_not_fit_is_named(self, data: fs.Acquisition, choices: Any, message: str) -> None:
+        with pytest.raises(InvalidInputError, match=message):
+            choose(data, measured=False, **choices)
+        with pytest.raises(InvalidInputError, match=message):
+            overlaid(parse_config(document(), where="here"), **choices)
+
+    def test_none_is_nothing(self, data: fs.Acquisition) -> None:
+        config = choose(data, measured=True, align=None, calibrate=None).config  # type: ignore[arg-type]
+        assert not config.alignment.is_wanted
+        assert config.calibration == settings.Calibration()
+
+    def test_choices_stand_in_for_what_a_description_says(self) -> None:
+        described = parse_config(document(solver={"seed": 7, "batch": 20, "method": "red"}), where="here")
+        changed = overlaid(described, seed=0, iterations=9, prior="l1")
+        assert (changed.solver.seed, changed.solver.batch, changed.stop.iterations) == (0, 20, 9)
+        assert (changed.solver.method, changed.prior["name"]) == ("red", "l1")
+        epry = overlaid(described, method=settings.EPRY(), batch=None)
+        assert (epry.solver.sampler, epry.prior["name"], epry.solver.seed) == ("all", "none", 7)
+        with pytest.raises(InvalidInputError, match="must have a name that workers can build"):
+            overlaid(described, prior=lambda image, sigma: image)
 
     @pytest.mark.parametrize("name", ["iterations", "stop", "align"])
     def test_a_stream_refuses_what_needs_an_end(self, name: Any) -> None:

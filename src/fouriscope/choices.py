@@ -30,7 +30,7 @@ AnyConfig = TypeVar("AnyConfig", bound=ReconstructionConfig)
 
 
 class Choices(TypedDict, total=False):
-    """The arguments of :func:`fouriscope.reconstruct` that ``fs.tune`` and ``fs.stream`` take too; see there."""
+    """The arguments of :func:`fouriscope.reconstruct` that all front doors take; see there."""
 
     method: Auto | MethodName | settings.Method
     prior: PriorLike
@@ -43,7 +43,17 @@ class Choices(TypedDict, total=False):
     start: Auto | StartName | NDArray[Any]
     iterations: Auto | int
     stop: settings.Stop | None
-    seed: int
+    seed: Auto | int
+
+
+# The settings that may stand for a choice.
+SETTINGS: dict[str, tuple[type[settings.Section], ...]] = {
+    "method": tuple(settings.METHODS.values()),
+    "object": (settings.Object,),
+    "align": (settings.Alignment,),
+    "calibrate": (settings.Calibration,),
+    "stop": (settings.Stop,),
+}
 
 
 class Objects(TypedDict):
@@ -72,11 +82,6 @@ def choose(data: Acquisition, *, measured: bool, **choices: Unpack[Choices]) -> 
     >>> choose(data, measured=True, method=settings.EPRY(pupil_step=0.5)).config.solver.options["decay"]
     0.3
     """
-    unknown = set(choices) - set(Choices.__annotations__)
-    if unknown:
-        close = get_close_matches(name := min(unknown), Choices.__annotations__, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(Choices.__annotations__)}"
-        raise InvalidInputError(f"unknown choice {name!r}; {hint}")
     document = completed(_sections(choices, len(data)), measured=measured)
     config = _checked(ReconstructionConfig, document)
     prior, second, start = choices.get("prior", AUTO), choices.get("prior_absorption"), choices.get("start")
@@ -102,6 +107,8 @@ def overlaid(config: RunConfig, **choices: Unpack[Choices]) -> RunConfig:
         if section == "solver" and keys.get("method", config.solver.method) != config.solver.method:
             before = {key: value for key, value in before.items() if key in settings.Method.model_fields}
         document[section] = before | keys
+    if document["solver"].get("method") == "epry" and "prior" not in choices:
+        document["prior"] = {"name": "none"}
     for name in ("prior", "prior_absorption"):
         prior = choices.get(name, AUTO)
         if not is_auto(prior):
@@ -125,6 +132,7 @@ def _checked(kind: type[AnyConfig], document: dict[str, Any]) -> AnyConfig:
 
 def _sections(choices: Choices, frames: int) -> dict[str, Any]:
     """What is chosen, by the sections and keys of a configuration."""
+    _check_kinds(choices)
     document: dict[str, Any] = {
         "object": _keys(choices.get("object", AUTO), "model"),
         "solver": _solver(choices, frames),
@@ -153,15 +161,29 @@ def _solver(choices: Choices, frames: int) -> dict[str, Any]:
         keys |= {"sampler": "all"} | ({"batch": frames} if frames else {})
     elif not is_auto(batch):
         keys["batch"] = batch
-    if choices.get("seed", 0) != 0:
-        keys["seed"] = choices["seed"]
+    if not is_auto(seed := choices.get("seed", AUTO)):
+        keys["seed"] = seed
     said = _keys(method, "method")
-    if "batch" in keys and said.get("sampler") == "all":
+    if {"batch", "sampler"} & set(keys) and said.get("sampler") == "all":
         del said["sampler"]  # what EPRY writes where nobody sets a batch
     twice = sorted(set(said) & set(keys))
     if twice:
         raise InvalidInputError(f"{', '.join(twice)}: given twice, as an argument and in method; give it once")
     return said | keys
+
+
+def _check_kinds(choices: Choices) -> None:
+    """Raise for a choice that does not exist, and for settings in the place of others."""
+    for name, value in choices.items():
+        if name not in Choices.__annotations__:
+            close = get_close_matches(name, Choices.__annotations__, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(Choices.__annotations__)}"
+            raise InvalidInputError(f"unknown choice {name!r}; {hint}")
+        kinds = SETTINGS.get(name, ())
+        misplaced = isinstance(value, settings.Section) and not isinstance(value, kinds)
+        if misplaced or (name == "stop" and value is not None and not isinstance(value, settings.Stop)):
+            wanted = " or ".join(f"settings.{kind.__name__}" for kind in kinds) or "no settings"
+            raise InvalidInputError(f"{name} takes {wanted}, got {value!r}")
 
 
 def _stop(choices: Choices) -> dict[str, Any]:

@@ -6,17 +6,29 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.config import absolute_paths, load_config
 from fouriscope.run.described import Described
 from fouriscope.run.importing import import_acquisition
+from fouriscope.settings import FramesSection, MicroscopeSection, PupilSection, Section
 
 # What a folder may hold that says all: the description that `import` wrote, or that of a run.
 DESCRIPTIONS = ("acquisition.toml", "config.toml")
 
 
-def load(path: str | Path, **sections: dict[str, Any]) -> Acquisition:
+# The sections that describe frames; an illumination has many kinds.
+DESCRIBING: dict[str, type[Section] | None] = {
+    "frames": FramesSection,
+    "microscope": MicroscopeSection,
+    "illumination": None,
+    "pupil": PupilSection,
+}
+
+
+def load(path: str | Path, **sections: dict[str, Any] | Section) -> Acquisition:
     """The acquisition that lies at ``path``; frames stay on disk until they are needed.
 
     Parameters
@@ -40,7 +52,7 @@ def load(path: str | Path, **sections: dict[str, Any]) -> Acquisition:
     (9, (16, 16))
     >>> folder.cleanup()
     """
-    path = Path(path)
+    path = Path(path).expanduser().resolve()  # frames are read later, from wherever the user then is
     if not path.exists():
         raise InvalidInputError(f"{path}: no such file or folder")
     described = next((path / name for name in DESCRIPTIONS if (path / name).is_file()), path)
@@ -52,12 +64,38 @@ def load(path: str | Path, **sections: dict[str, Any]) -> Acquisition:
         return Described(load_config(described), described.parent).acquisition()
     with tempfile.TemporaryDirectory(prefix="fouriscope_") as folder:
         out = Path(folder) / "acquisition.toml"
-        missing = import_acquisition(path.resolve(), out, chosen=absolute_paths(sections, Path())).missing
+        missing = import_acquisition(path, out, chosen=absolute_paths(_plain(sections), Path())).missing
         if missing:
             first = missing[0]
             section, key = first.key.split(".")
+            more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise InvalidInputError(
-                f"{path} does not say {first.key} ({first.meaning}), and {len(missing) - 1} more: give them as "
-                f"fs.load(path, {section}={{{key!r}: {first.example}, …}}), or write them down with `fouriscope import`"
+                f"{path} does not say {first.key} ({first.meaning}){more}: give what is missing as "
+                f"fs.load(path, {section}={{{key!r}: {first.example}, …}}), or write it down with `fouriscope import`"
             )
         return Described(load_config(out), out.parent).acquisition()
+
+
+def _plain(sections: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Sections as a file would hold them: of settings objects, arrays and paths what they say."""
+    plain: dict[str, dict[str, Any]] = {}
+    for name, keys in sections.items():
+        if name not in DESCRIBING:
+            where = next((section for section, kind in DESCRIBING.items() if kind and name in kind.model_fields), None)
+            hint = f"write {where}={{{name!r}: …}}" if where else f"there are {', '.join(DESCRIBING)}"
+            raise InvalidInputError(f"{name} is no section that describes frames; {hint}")
+        if isinstance(keys, Section):
+            plain[name] = keys.model_dump(mode="json", exclude_unset=True)
+        elif isinstance(keys, dict):
+            plain[name] = {key: _plain_value(value) for key, value in keys.items() if value is not None}
+        else:
+            raise InvalidInputError(f"{name} must be a dict of keys, such as {{'na': 0.1}}, got {keys!r}")
+    return plain
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_plain_value(item) for item in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

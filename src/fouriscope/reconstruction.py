@@ -33,7 +33,7 @@ def reconstruct(
     start: Auto | StartName | NDArray[Any] = "auto",
     iterations: Auto | int = "auto",
     stop: settings.Stop | None = None,
-    seed: int = 0,
+    seed: Auto | int = "auto",
     callbacks: Sequence[Callback] = (),
 ) -> Result:
     """Reconstruct a high-resolution image from the frames of an acquisition, a few frames per iteration.
@@ -85,7 +85,7 @@ def reconstruct(
     iterations, stop
         How many iterations; or, with :class:`fouriscope.settings.Stop`, seconds or a residual.
     seed
-        Of all random numbers.
+        Of all random numbers: 0 unless given.
     callbacks
         Called as ``f(solver, record)`` after every iteration; return True to stop.
 

@@ -142,6 +142,27 @@ class TestLoad:
         start_run(load_config(path), tmp_path, tmp_path / "run")
         np.testing.assert_array_equal(np.asarray(fs.load(tmp_path / "run").frames), np.asarray(fs.load(path).frames))
 
+    def test_sections_may_be_settings_and_arrays(self, tmp_path: Path) -> None:
+        described(tmp_path)
+        leds = {
+            "kind": "positions",
+            "positions": fs.LEDArray.square(7, 50e-6, 2e-3).positions,
+            "height": np.float64(2e-3),
+        }
+        scope = fs.settings.MicroscopeSection.model_validate(SCOPE)
+        data = fs.load(tmp_path / "frames.npy", microscope=scope, illumination=leds, frames={"dark": None})
+        plain = fs.load(tmp_path / "frames.npy", microscope=SCOPE, illumination=LEDS)
+        np.testing.assert_allclose(data.illumination.directions(), plain.illumination.directions())
+        with pytest.raises(InvalidInputError, match=r"na is no section that describes frames; write microscope="):
+            fs.load(tmp_path / "frames.npy", na=0.1)  # type: ignore[arg-type]
+
+    def test_frames_are_found_from_another_place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        described(tmp_path)
+        monkeypatch.chdir(tmp_path)
+        data = fs.load("frames.npy", microscope=SCOPE, illumination=LEDS)
+        monkeypatch.chdir(tmp_path.parent)
+        assert data.frames.frame(3).shape == WHOLE
+
     def test_what_is_missing_is_named(self, tmp_path: Path) -> None:
         described(tmp_path)
         with pytest.raises(InvalidInputError, match=r"does not say microscope\.wavelength .*fs\.load"):

@@ -99,9 +99,10 @@ def align(
         aperture = _aperture(acquisition, described.illumination, say)
         if aperture != described.optics.na:
             acquisition = placed(replace(described, optics=replace(described.optics, na=aperture)))
+    exposed = acquisition.gains
     if exposure:
-        acquisition = _exposed(acquisition, described.gains, say, certain=True)
-    if focus and acquisition.illumination is not described.illumination:
+        acquisition = _exposed(acquisition, described.gains, say, certain=focus and array)
+    if focus and (acquisition.illumination is not described.illumination or acquisition.gains is not exposed):
         depth = acquisition.optics.wavelength / acquisition.optics.na**2
         acquisition = _focused(acquisition, min(depth, focus_reach), say)
     if edge:

@@ -65,7 +65,7 @@ def run_resumption(
     document = RunFolder.open(run).config()
     if "frames" not in document:
         raise RunFolderError(f"{run} was saved from Python; only `fouriscope reconstruct` runs can be resumed")
-    stop = parse_config(document, where=str(run / "config.toml")).stop
+    stop = parse_config(document, where=str(run / "config.toml"), is_record=True).stop
     if iterations is not None:
         stop = stop.model_copy(update={"iterations": iterations})
     return _watched(

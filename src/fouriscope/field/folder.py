@@ -86,7 +86,7 @@ class FieldFolder:
 
     def config(self) -> RunConfig:
         """What every tile is reconstructed with."""
-        return parse_config(self._document, where=str(self.path / "config.toml"))
+        return parse_config(self._document, where=str(self.path / "config.toml"), is_record=True)
 
     @cached_property
     def _document(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def identity(stored: Frames) -> dict[str, Any]:
 def check_same(before: dict[str, Any], config: RunConfig, base: Path, plan: FieldPlan, folder: Path) -> None:
     """Raise unless ``config`` asks for the very field whose provenance is ``before``."""
     # What was begun with an earlier version does not know keys that have come since: they have their defaults.
-    begun = parse_config(before["request"], where=str(folder))
+    begun = parse_config(before["request"], where=str(folder), is_record=True)
     old, new = resolved(begun, Path()), resolved(config, base)
     for document in (old, new):
         document["frames"] = {key: value for key, value in document["frames"].items() if key != "memory"}

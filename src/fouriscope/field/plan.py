@@ -94,7 +94,7 @@ class FieldPlan:
     def tile_config(self, config: RunConfig, tile: Tile) -> RunConfig:
         """The configuration of one tile: its window of the frames, its object's shape, its seed.
 
-        The direction of every LED from the tile's centre follows from the window (:mod:`fouriscope.run.assemble`).
+        The direction of every LED from the tile's centre follows from the window (:mod:`fouriscope.run.described`).
         """
         rows, columns = (self.scale * size for size in self.grid_shape)
         window = window_of(tile, config)

@@ -217,6 +217,6 @@ def _interrupted_run(out: Path, document: dict[str, Any]) -> RunFolder | None:
     run = RunFolder.open(out)
     if watched["complete"]:
         raise RunFolderError(f"{out} has all its frames; it goes on with: fouriscope resume {out} --iterations N")
-    if resolved(parse_config(run.config(), where=str(out)), Path()) != document:
+    if resolved(parse_config(run.config(), where=str(out), is_record=True), Path()) != document:
         raise RunFolderError(f"{out} was begun with another configuration or folder; choose another --out")
     return run

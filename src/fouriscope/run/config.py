@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors.registry import _class_named, available_priors
 from fouriscope.settings import ILLUMINATIONS, METHODS, RunConfig
-from fouriscope.settings.methods import DEFAULT_METHOD
+from fouriscope.settings.methods import DEFAULT_METHOD, without_other_methods
 
 # Sections of several kinds: the key that tells them apart, and the kinds.
 TAGS: dict[str, tuple[str, Mapping[str, type[BaseModel]]]] = {
@@ -36,7 +36,8 @@ def load_config(path: str | Path) -> RunConfig:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{path}: not a TOML file ({error})") from error
-    config = parse_config(document, where=str(path))
+    is_record = (path.parent / "provenance.json").is_file()
+    config = parse_config(document, where=str(path), is_record=is_record)
     for section in ("prior", "prior_absorption"):
         _refuse_foreign_parameters(section, getattr(config, section), path)
     return config.model_copy(
@@ -94,8 +95,13 @@ def absolute_paths(document: dict[str, Any], base: Path) -> dict[str, Any]:
     return document
 
 
-def parse_config(document: dict[str, Any], *, where: str) -> RunConfig:
-    """Check a configuration that is already a dictionary; ``where`` names it in errors."""
+def parse_config(document: dict[str, Any], *, where: str, is_record: bool = False) -> RunConfig:
+    """Check a configuration that is already a dictionary; ``where`` names it in errors.
+
+    The record of a run may hold options of other methods, which had no effect.
+    """
+    if is_record and isinstance(document.get("solver"), dict):
+        document = document | {"solver": without_other_methods(document["solver"])}
     try:
         return RunConfig.model_validate(document)
     except ValidationError as error:
@@ -122,7 +128,8 @@ def explain(error: ValidationError, model: type[BaseModel], document: dict[str, 
         tag, known_tags = TAGS[key]
         message = f"{key}.{tag} must be one of {', '.join(known_tags)}, got {first['input'].get(tag)!r}"
     else:
-        message = f"{key}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r}"
+        came = "" if isinstance(first["input"], dict) else f", got {first['input']!r}"
+        message = f"{key}: {first['msg'].removeprefix('Value error, ')}{came}"
     return message + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else "")
 
 

@@ -150,9 +150,9 @@ class Described:
     def acquisition(self, source: Frames | None = None) -> Acquisition:
         """The acquisition, of the stored frames or of those that ``source`` will hold, in the same layout and counts.
 
-        Stored frames are read only for what is to be found "auto", and those of a ``source`` not at all. What is kept
-        in memory is what is stored, below the corrections: smaller than intensities, and there for the masks of
-        saturated pixels too.
+        Stored frames are read only for what is to be found "auto", and, with a ``saturation``, until two of them have
+        different masks; those of a ``source`` not at all. What is kept in memory is what is stored, below the
+        corrections: smaller than intensities, and there for the masks of saturated pixels too.
         """
         section = self.config.frames
         to_come = source is not None

@@ -120,7 +120,7 @@ def _resume(
         raise RunFolderError(
             f"{run.path} was saved from Python with data that lay in memory; only `fouriscope reconstruct` runs resume"
         )
-    config = with_memory(parse_config(document, where=str(run.path / "config.toml")), memory)
+    config = with_memory(parse_config(document, where=str(run.path / "config.toml"), is_record=True), memory)
     check_same_files(run, config)
     acquisition = build_acquisition(config, run.path)
     digest = FrameDigest(acquisition.frames.shape)

@@ -23,7 +23,7 @@ def found_so_far(run: RunFolder) -> tuple[DataFidelity, RealArray]:
             "this run was saved from Python, and its frames were never on the disk; runs of `fouriscope reconstruct` "
             "know where theirs are"
         )
-    config = parse_config(document, where="config.toml")
+    config = parse_config(document, where="config.toml", is_record=True)
     config = config.model_copy(update={"prior": {"name": "none"}, "prior_absorption": None})
     acquisition = build_acquisition(config, run.path)
     fidelity = DataFidelity.of(acquisition, build_model(acquisition, config), loss=build_loss(config))

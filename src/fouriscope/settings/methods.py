@@ -149,6 +149,8 @@ def own_keys_only(keys: Any) -> Any:
     for key, value in keys.items():
         name = FORMER_KEYS.get(key, key)
         owners = {other: cls.model_fields[name].default for other, cls in METHODS.items() if name in cls.model_fields}
+        if name != key and name in keys:
+            raise ValueError(f"{key} is now called {name}, and both are given: delete {key}")
         if name in chosen.model_fields:
             if not (key == "denoiser_weight" and value == "auto"):  # what an earlier version called the default
                 kept[name] = value
@@ -158,6 +160,17 @@ def own_keys_only(keys: Any) -> Any:
             listed = " and ".join(repr(other) for other in owners)
             raise ValueError(f"{key} is an option of method {listed}, and the method is {keys['method']!r}: delete it")
     return kept
+
+
+def without_other_methods(keys: dict[str, Any]) -> dict[str, Any]:
+    """[solver] of a record: options of other methods, which earlier versions accepted and ignored, are left out.
+
+    >>> without_other_methods({"method": "pnp", "batch": 20, "epry_decay": 0.3})
+    {'method': 'pnp', 'batch': 20}
+    """
+    chosen = METHODS.get(keys.get("method", DEFAULT_METHOD), Method)
+    options = {name for cls in METHODS.values() for name in cls.model_fields} - set(chosen.model_fields)
+    return {key: value for key, value in keys.items() if FORMER_KEYS.get(key, key) not in options}
 
 
 AnyMethod = Annotated[

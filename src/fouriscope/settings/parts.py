@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from fouriscope.calibration.zernike_pupil import MODES
+from fouriscope.errors import InvalidInputError
 from fouriscope.settings.base import Count, Positive, Section
 
 
@@ -129,7 +130,12 @@ def switches(section: type[Section]) -> list[str]:
 
 
 def switched(section: type[Section], names: str | Any, *, everything: str | None = None) -> dict[str, bool]:
-    """All switches of a section: on are those named, or all of them if that is ``everything``."""
+    """All switches of a section: on are those named, or all of them if that is ``everything``; None is none."""
     known = switches(section)
-    on = known if names == everything else [names] if isinstance(names, str) else names
+    if everything is not None and names == everything:
+        return dict.fromkeys(known, True)
+    on = [names] if isinstance(names, str) else () if names is None else names
+    numbers = [name for name in on if name in section.model_fields and name not in known]
+    if numbers:
+        raise InvalidInputError(f"{numbers[0]} is no switch but a value: give {section.__name__}({numbers[0]}=…)")
     return dict.fromkeys(known, False) | dict.fromkeys(on, True)

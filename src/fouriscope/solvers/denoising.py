@@ -20,6 +20,8 @@ TEMPERATURE_TAKEN_AT = (0, 10, 30, 100)
 # The θ of priors is that of images on a grid for the intensity, with twice the pixels of the field's along each axis:
 # there n is four times as large, and the same image twice as rough in sum, which counts once more in λr.
 OVERSAMPLED = 4.0
+# How much stronger a prior may become because of the noise in the image that it is fixed by.
+MOST_STRONGER = 10.0
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -82,7 +84,10 @@ class Denoising:
         self.temperature = temperature
         self.fixed_strength = self._shared(reference)
         if self.fixed_strength > 0:
-            self.fixed_strength = self._shared(self(reference, step))
+            denoised = self._shared(self(reference, step))
+            # Of an image that is nothing but noise nothing is left, which says nothing about structure.
+            if math.isfinite(denoised) and denoised > 0:
+                self.fixed_strength = min(denoised, MOST_STRONGER * self.fixed_strength)
             self.reset()
 
     def _shared(self, reference: RealArray) -> float:
