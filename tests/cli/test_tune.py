@@ -36,6 +36,23 @@ def test_the_choice_is_written_and_comments_stay(fouriscope: Command, config: Pa
     assert fouriscope("reconstruct", config, "-q").code == 0
 
 
+def test_a_key_of_an_earlier_version_is_replaced(fouriscope: Command, config: Path) -> None:
+    document = tomlkit.parse(config.read_text())
+    document["solver"] = {"method": "red", "denoiser_weight": 0.5}
+    document["prior"] = {"name": "tv", "strength": 1e-5}
+    config.write_text(tomlkit.dumps(document))
+    assert fouriscope("tune", config, "--key", "solver.denoiser_weight", "--evaluations", 3).code == 0
+    document = tomlkit.parse(config.read_text())
+    document["solver"] = {"method": "epry", "epry_decay": 0.1}
+    document["prior"] = {"name": "none"}
+    config.write_text(tomlkit.dumps(document))
+    ended = fouriscope("tune", config, "--key", "solver.epry_decay", "--evaluations", 3)
+    assert (ended.code, ended.err) == (0, "")
+    found = tomllib.loads(config.read_text())["solver"]
+    assert set(found) == {"method", "decay"}
+    assert found["decay"] > 0
+
+
 def test_a_dry_run_changes_nothing(fouriscope: Command, config: Path) -> None:
     before = config.read_bytes()
     ended = fouriscope("tune", config, "--evaluations", 3, "--dry-run")

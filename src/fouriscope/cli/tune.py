@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import tomlkit
 import typer
@@ -22,6 +22,7 @@ from fouriscope.run.assemble import build_acquisition
 from fouriscope.run.config import parse_config
 from fouriscope.run.files import write_text
 from fouriscope.settings import RunConfig, Stop
+from fouriscope.settings.methods import FORMER_KEYS
 from fouriscope.tuning import Criterion, Trial, Tuning, tune_config
 
 
@@ -55,8 +56,11 @@ def run_tuning(
         raise InvalidInputError(f"--criterion is truth or held-out, got {criterion!r}")
     load_config(config)  # its errors are better than those of a file that is only text
     document = tomlkit.parse(config.read_text(encoding="utf-8"))
+    _use_present_names(document)
     flat = written = False
-    for number, tuned in enumerate(key or ["prior.strength"]):  # each choice is used for the next
+    for number, asked in enumerate(key or ["prior.strength"]):  # each choice is used for the next
+        section, _, name = asked.partition(".")
+        tuned = f"solver.{FORMER_KEYS.get(name, name)}" if section == "solver" else asked
         described = parse_config(document.unwrap(), where=str(config))
         found = _tune(described, config.parent, tuned, criterion, held_out, iterations, evaluations, console)
         picture = figure if figure is not None else config.with_suffix(".tuning.png")
@@ -70,9 +74,9 @@ def run_tuning(
         plots.save_figure(found.figure(), picture)
         if found.flat:
             continue
-        for name, value in found.settings.items():
-            _set(document, name, value)
-            console.print(f"{name} = {value:.4g}  ({_reason(found)}; curve: {escape(str(picture))})")
+        for chosen, value in found.settings.items():
+            _set(document, chosen, value)
+            console.print(f"{chosen} = {value:.4g}  ({_reason(found)}; curve: {escape(str(picture))})")
         low, high = found.range
         if low < high:
             console.print(f"  from {low:.3g} to {high:.3g} nothing tells {tuned} from the best")
@@ -85,6 +89,14 @@ def run_tuning(
         write_text(config, tomlkit.dumps(document))
         console.print(f"written to {escape(str(config))}; now: fouriscope reconstruct {escape(str(config))}")
     return int(flat)
+
+
+def _use_present_names(document: tomlkit.TOMLDocument) -> None:
+    """Keys of earlier versions get the names that they have now, so that a choice replaces them."""
+    solver: Any = document.get("solver", {})
+    for former, present in FORMER_KEYS.items():
+        if former in solver:
+            solver[present] = solver.pop(former)
 
 
 def _tune(
