@@ -31,8 +31,8 @@ class Object(Section):
 class Alignment(Section):
     """[alignment]: what is found from the frames before the reconstruction. See :func:`fouriscope.align`.
 
-    >>> Alignment.of(["focus"]).focus, Alignment.of("all").circles, Alignment.of(()).is_wanted
-    (True, True, False)
+    >>> Alignment(focus=True).is_wanted, Alignment().is_wanted
+    (True, False)
     """
 
     circles: bool = Field(
@@ -59,17 +59,12 @@ class Alignment(Section):
     def is_wanted(self) -> bool:
         return any(getattr(self, name) for name in switches(Alignment))
 
-    @classmethod
-    def of(cls, names: str | Any) -> Alignment:
-        """With the named searches, or "all"; ``()`` is none."""
-        return cls.model_validate(switched(cls, names, everything="all"))
-
 
 class Calibration(Section):
     """[calibration]: what is refined beside the object. See :mod:`fouriscope.calibration`.
 
-    >>> Calibration.of(["zernike", "gains"]).gains
-    True
+    >>> Calibration(zernike=True).zernike_modes[0]
+    4
     """
 
     zernike: bool = Field(default=False, description="aberrations, c_j")
@@ -83,11 +78,6 @@ class Calibration(Section):
     gains_bound: Annotated[float, Field(gt=1)] = Field(default=3.0, description="gains change at most by this factor")
     leds: bool = Field(default=False, description="δ_i, the direction of each LED")
     leds_bound: Positive = Field(default=2.0, description="directions change at most by so many frequency bins")
-
-    @classmethod
-    def of(cls, names: str | Any) -> Calibration:
-        """With what is named; ``()`` is nothing."""
-        return cls.model_validate(switched(cls, names))
 
 
 class Stop(Section):
