@@ -203,10 +203,28 @@ def _report(found: dict[str, dict[str, Any]]) -> None:
             f"{share:.2f}",
             *bar("hostile, share that is better", share, 0.9, at_least=True),
         ],
+        ["at most 1.1 times as far off", f"{float(np.mean(ratios <= 1.1)):.2f}", "", ""],
         ["worst ratio", f"{worst:.3f}", *bar("hostile, worst ratio", worst, 1.1)],
         ["median ratio", f"{float(np.median(ratios)):.3f}", "", ""],
     ]
     table("Ours beside the best of the others", ["", "value", "bar", ""], lines)
+    samples = sorted({one["sample"] for one in found.values()})
+    kinds = {sample: [one["ratio"] for one in found.values() if one["sample"] == sample] for sample in samples}
+    table("By sample", GROUP, [_group(sample, np.array(kinds[sample])) for sample in samples])
+    alone = {
+        name: np.array([one["errors"]["default"] / one["errors"][name] for one in found.values()])
+        for name in names
+        if name != "default"
+    }
+    table("Beside each alone", GROUP, [_group(name, values) for name, values in alone.items()])
+
+
+GROUP = ["", "microscopes", "better", "median", "geometric mean", "worst"]
+
+
+def _group(name: str, ratios: NDArray[np.float64]) -> list[str]:
+    middle, mean = float(np.median(ratios)), float(np.exp(np.mean(np.log(ratios))))
+    return [name, str(len(ratios)), f"{np.mean(ratios < 1):.2f}", f"{middle:.3f}", f"{mean:.3f}", f"{ratios.max():.2f}"]
 
 
 if __name__ == "__main__":

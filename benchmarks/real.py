@@ -182,6 +182,14 @@ def _report(outcomes: dict[str, Outcome]) -> None:
             for what, value in zip(("bright", "dark"), outcome.held.plain_ratios, strict=True):
                 row = [name, f"{what}, EPRY without our gains", f"{value:.4f}", "1", "", "", f"{outcome.seconds:.0f}"]
                 rows.append(row)
+    held = [outcome.held for outcome in outcomes.values() if outcome.held is not None]
+    if held:
+        for what, pairs in (
+            ("held out", [one.ratios for one in held]),
+            ("without our gains", [one.plain_ratios for one in held]),
+        ):
+            bright, dark = np.mean(pairs, axis=0)
+            rows.append(["average", f"{what}, bright and dark", f"{bright:.3f}, {dark:.3f}", "1", "", "", ""])
     table("Real sets, default beside EPRY", ["set", "what", "default", "EPRY", "bar", "", "seconds"], rows)
 
 
