@@ -51,7 +51,8 @@ def filling(folder: Path, data: Acquisition, order: list[int]) -> Callable[[Any,
 
 
 def test_a_watched_acquisition_ends_like_one_on_disk(tmp_path: Path, data: Acquisition) -> None:
-    sections: dict[str, dict[str, Any]] = {"prior": {"name": "tv", "strength": 1e-4}, "solver": {"batch": COUNT}}
+    # With a weaker prior a pixel at an edge has two minima, and the times at which frames arrive decide between them.
+    sections: dict[str, dict[str, Any]] = {"prior": {"name": "tv", "strength": 3e-4}, "solver": {"batch": COUNT}}
     configuration = write_config(tmp_path, stop={"iterations": 600}, **sections)
     folder, (first, *others) = tmp_path / "frames", from_the_axis()
     write_frame(folder, first, data.frames.frame(first))
