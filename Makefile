@@ -4,13 +4,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-fast fuzz soak lint bench clean
 
 demo: $(INSTALLED)
 	$(BIN)/fouriscope demo --out demo
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=10 $(PYTEST)
+
+test-fast: $(INSTALLED)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" $(PYTEST)
+
+fuzz: $(INSTALLED)
+	$(BIN)/python -m tests.fuzz $(FUZZ)
+
+soak: $(INSTALLED)
+	$(BIN)/python -m benchmarks soak $(SOAK)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """``python -m benchmarks`` runs every benchmark, ``python -m benchmarks gradient tv`` those two.
 
-``hostile`` and ``real`` take long and run only when they are named; what follows them are their own arguments:
+``hostile``, ``real`` and ``soak`` take long and run only when they are named; what follows them are their own arguments:
 ``python -m benchmarks hostile 10``.
 """
 
@@ -31,7 +31,7 @@ BENCHMARKS = (
     "viewer",
     "paper",
 )
-LONG = ("hostile", "real")
+LONG = ("hostile", "real", "soak")
 
 
 def main(names: list[str]) -> None:

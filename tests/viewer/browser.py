@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -17,8 +18,9 @@ Found = TypeVar("Found")
 CHROMIUM = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
 PATIENCE = 120.0
 
+# Where CI is set, a missing browser is a failure: otherwise nobody would notice that the page is not tested.
 needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="there is no chromium; apt-get install chromium brings Debian's"
+    CHROMIUM is None and not os.environ.get("CI"), reason="there is no chromium; apt-get install chromium brings Debian's"
 )
 # Software rendering: the WebGL2 of a machine without a graphics card.
 SHADERS = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
@@ -30,6 +32,8 @@ def browsing(url: str, *, shaders: bool = True, scheme: Any = "light") -> Iterat
     """The page at ``url``, with its first picture drawn. Errors in it, and requests to elsewhere, fail the test."""
     from playwright.sync_api import sync_playwright
 
+    if CHROMIUM is None:
+        pytest.fail("CI is set, but there is no chromium: apt-get install chromium brings Debian's")
     with sync_playwright() as playwright:
         options = ["--no-sandbox", "--disable-dev-shm-usage", *(SHADERS if shaders else NO_SHADERS)]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)

@@ -1,0 +1,100 @@
+"""``python -m tests.fuzz``: as many damaged inputs as asked for, and a table of what became of them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.fuzz.children import Case, commands_in, run_cases, template
+from tests.fuzz.targets import TARGETS, Target
+
+KINDS = ("traceback", "crash", "hung", "memory", "left", "silent", "long line", "warning")
+
+
+def every_case(targets: list[Target], count: int, seed: int) -> Iterator[Case]:
+    """``count`` cases, the targets in turn."""
+    for number in range(count):
+        yield Case(targets[number % len(targets)], seed, number // len(targets))
+
+
+def prepared(targets: list[Target], folder: Path) -> dict[str, Path]:
+    """The valid input of each target; its commands are run once in this process, which must succeed."""
+    os.environ["FOURISCOPE_THREADS"] = "1"  # a child of a process with threads has none of them
+    templates, here = {}, Path.cwd()
+    for number, target in enumerate(targets):
+        templates[target.name] = template(target, folder / f"valid-{number}")
+        again = template(target, folder / f"trial-{number}")
+        given = again / (again / ".given").read_text(encoding="utf-8")
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            code = commands_in(target, given, again)
+        os.chdir(here)
+        if code != 0:
+            raise SystemExit(f"{target.name}: the valid input ended with {code}: {said.getvalue()}")
+        if (again / ".frames.npy").exists():
+            shutil.copy(again / ".frames.npy", templates[target.name])
+    return templates
+
+
+def table(cases: list[Case]) -> str:
+    """Counts by target and kind of fault."""
+    lines = [
+        f"{'target':32} {'cases':>6} {'accepted':>8} "
+        + " ".join(f"{kind:>9}" for kind in KINDS)
+        + f" {'s':>5} {'MB':>5}"
+    ]
+    for name in [*dict.fromkeys(case.target.name for case in cases), "all"]:
+        those = [case for case in cases if name in ("all", case.target.name)]
+        found = Counter(
+            kind for case in those for kind in KINDS if any(fault.startswith(kind) for fault in case.faults)
+        )
+        lines.append(
+            f"{name:32} {len(those):6} {sum(case.accepted for case in those):8} "
+            + f"{sum(case.garbage for case in those):7} "
+            + " ".join(f"{found[kind]:9}" for kind in KINDS)
+            + f" {max(case.seconds for case in those):5.1f} {max(case.bytes for case in those) / 1e6:5.0f}"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--target", help="only targets with this in their name")
+    parser.add_argument("--only", help="one case, as the report names it: TARGET/SEED/NUMBER")
+    parser.add_argument("--keep", type=Path, help="where the inputs with faults are kept; a temporary folder otherwise")
+    options = parser.parse_args()
+    targets = [target for target in TARGETS if (options.target or "") in target.name]
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="fouriscope-fuzz-"))
+    cases = every_case(targets, options.cases, options.seed)
+    if options.only:
+        name, seed, number = options.only.rsplit("/", 2)
+        targets = [target for target in TARGETS if target.name == name]
+        cases = iter([Case(targets[0], int(seed), int(number))])
+    templates = prepared(targets, folder / "valid")
+    begun, done = time.monotonic(), []
+    for case in run_cases(cases, templates, folder, options.jobs):
+        done.append(case)
+        if case.faults:
+            print(f"{case.name}: {', '.join(case.faults)} ({case.damage})", flush=True)
+        if len(done) % 1000 == 0:
+            print(f"{len(done)} cases, {time.monotonic() - begun:.0f} s", flush=True)
+    print(table(done))
+    faulty = [case for case in done if case.faults]
+    print(f"{len(done)} cases in {time.monotonic() - begun:.0f} s, {len(faulty)} with faults; inputs in {folder}")
+    return int(bool(faulty))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
