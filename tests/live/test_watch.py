@@ -111,6 +111,25 @@ def test_a_watch_that_was_stopped_goes_on_watching(tmp_path: Path, data: Acquisi
     assert second.provenance["live"]["arrived"] == COUNT
 
 
+def test_a_watch_that_went_on_ends_where_it_would_have_ended(tmp_path: Path, data: Acquisition) -> None:
+    configuration = write_config(tmp_path, stop=STOP)
+    for led in range(COUNT):
+        write_frame(tmp_path / "frames", led, data.frames.frame(led))
+    straight = watched(configuration, tmp_path / "straight").run()
+
+    def fail(_solver: object, record: Any) -> None:
+        if record.iteration == 25:
+            raise RuntimeError("the machine fails")
+
+    with pytest.raises(RuntimeError, match="the machine fails"):
+        watched(configuration, tmp_path / "run").run(callbacks=[fail], checkpoint_seconds=0)
+    again = watched(configuration, tmp_path / "run").run()
+    assert straight is not None
+    assert again is not None
+    assert len(again.history) == len(straight.history) == STOP["iterations"]
+    np.testing.assert_array_equal(again.phase, straight.phase)
+
+
 def test_silence_ends_a_watch_with_what_there_is(tmp_path: Path, data: Acquisition) -> None:
     configuration = write_config(tmp_path, stop=STOP)
     for led in from_the_axis()[:9]:

@@ -167,7 +167,8 @@ class WatchedFolder:
         live, reason = self.live, None
         assert live is not None
         assert live.solver is not None
-        self._complete_since = len(live.history)
+        # Iterations with all frames that a killed watch did before count, too: [stop] must not begin anew.
+        self._complete_since = sum(record.frames_arrived < len(live.acquisition) for record in live.history.records)
         while reason is None:
             if self._take_in() or not live.is_complete:
                 self._complete_since = len(live.history)
