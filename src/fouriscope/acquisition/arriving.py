@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import zlib
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ class ArrivingFrames(FrameSequence):
         self.shape: tuple[int, int, int] = (int(shape[0]), int(shape[1]), int(shape[2]))
         self._images: list[NDArray[Any] | None] = [None] * self.shape[0]
         self._dtype: np.dtype[Any] | None = None
+        self._checksums = np.zeros(self.shape[0], np.int64)
         self._fresh: dict[int, None] = {}  # in the order of arrival
         self._lock = threading.Lock()
 
@@ -46,6 +48,12 @@ class ArrivingFrames(FrameSequence):
         """One bool a frame: whether it is there."""
         with self._lock:
             return np.array([image is not None for image in self._images])
+
+    @property
+    def checksums(self) -> NDArray[np.int64]:
+        """A CRC-32 of each frame that is there, and 0 for the others: whether they are those of an earlier run."""
+        with self._lock:
+            return self._checksums.copy()
 
     def add(self, frame: NDArray[Any], led: int) -> None:
         """Take in a copy of the frame of LED ``led``; one that was there is replaced, and counts as new.
@@ -73,6 +81,7 @@ class ArrivingFrames(FrameSequence):
                 )
             self._dtype = image.dtype
             self._images[led] = image
+            self._checksums[led] = zlib.crc32(np.ascontiguousarray(image).data)
             self._fresh.pop(led, None)
             self._fresh[led] = None
 

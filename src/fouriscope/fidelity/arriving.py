@@ -34,6 +34,11 @@ class ArrivingSampler(StratifiedSampler):
     batch
         LEDs of a minibatch; all that have arrived, while they are fewer. None: always all.
 
+    Attributes
+    ----------
+    visits, checksums
+        How often each LED was drawn, and of which frame: the state of a run says what it has seen.
+
     Examples
     --------
     >>> sampler = ArrivingSampler(np.array([True, True, False, False]), batch=2)
@@ -55,11 +60,14 @@ class ArrivingSampler(StratifiedSampler):
             raise InvalidInputError(f"batch must be a whole number of at least 1, got {batch}")
         self.bright_field, self.wanted_batch = bright_field, batch
         self.visits = np.zeros(len(bright_field), np.int64)
+        self.checksums = np.zeros(len(bright_field), np.int64)
         super().__init__(np.zeros(0, np.int64), 0, bright_field)
 
-    def admit(self, leds: list[int] | NDArray[np.integer[Any]]) -> None:
-        """The frames of ``leds`` are there now, or are there anew."""
+    def admit(self, leds: list[int] | NDArray[np.integer[Any]], checksums: NDArray[np.int64] | None = None) -> None:
+        """The frames of ``leds`` are there now, or are there anew; ``checksums`` are those of all frames."""
         self.visits[leds] = 0
+        if checksums is not None:
+            self.checksums = checksums
         population = np.union1d(self.population, np.asarray(leds, np.int64))
         going_on = self._going_on()
         self._arrange(population, self._batch_of(population), self.bright_field)
@@ -102,7 +110,7 @@ class ArrivingSampler(StratifiedSampler):
             deck.order = order[np.isin(order, deck.cards)]
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        return super().state_arrays() | {"visits": self.visits.copy()}
+        return super().state_arrays() | {"visits": self.visits.copy(), "checksums": self.checksums.copy()}
 
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         """The decks of a run that was stopped, without the LEDs whose frames have not arrived this time."""

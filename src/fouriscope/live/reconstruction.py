@@ -129,7 +129,7 @@ class LiveReconstruction:
         if not len(fresh):
             return self.solver is not None
         before = self._sampler.population
-        self._sampler.admit(fresh)
+        self._sampler.admit(fresh, self.frames.checksums)
         if self.solver is None:
             self._begin()
         else:
@@ -192,12 +192,14 @@ class LiveReconstruction:
         }
 
     def restore(self, state: SolverState, history: History) -> None:
-        """Go on from a checkpoint; the frames that are there may be others than there were."""
+        """Go on from a checkpoint: exactly, if the frames are those that there were, and begin again with others."""
         if not self.prepare():
             raise InvalidInputError("a live reconstruction goes on once a bright-field frame is there again")
         assert self.solver is not None
         self.solver.load_state(state)
         self.solver.history = history
+        if np.array_equal(state.part("sampler").get("checksums", ()), self._sampler.checksums):
+            return
         population = self._sampler.population
         self.solver.measurements_changed(population, population, population, begin_again=True)
 
