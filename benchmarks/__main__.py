@@ -1,7 +1,7 @@
 """``python -m benchmarks`` runs every benchmark, ``python -m benchmarks gradient tv`` those two.
 
-``hostile`` and ``real`` take long and run only when they are named; what follows them are their own arguments:
-``python -m benchmarks hostile 10``.
+``hostile``, ``real`` and ``faults`` take long and run only when they are named; what follows them are their own
+arguments: ``python -m benchmarks hostile 10``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BENCHMARKS = (
     "viewer",
     "paper",
 )
-LONG = ("hostile", "real")
+LONG = ("hostile", "real", "faults")
 
 
 def main(names: list[str]) -> None:

@@ -16,8 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
-from fouriscope.field import FieldFolder, FieldProgress, connected
-from fouriscope.field import coordinator, tile_task
+from fouriscope.field import FieldFolder, FieldProgress, connected, coordinator, tile_task
 from fouriscope.field.dispatch import ClusterError
 from fouriscope.field.tile_store import TileStore
 from fouriscope.field.tile_task import Outcome, reconstruct_tile, with_frames_memory
@@ -62,7 +61,7 @@ def poisoned(folder: str, index: int, memory: int | None, attempts: int) -> Outc
         def deadly(*_: Any) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
-        tile_task._reconstruct = deadly
+        tile_task._reconstruct = deadly  # type: ignore[assignment]
     return reconstruct_tile(folder, index, memory, attempts)
 
 
@@ -120,12 +119,8 @@ def test_the_coordinator_can_be_killed(configuration: Path, undisturbed: Path, t
     assert_same_result(folder, undisturbed)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_ctrl_c_keeps_what_is_done(
-    configuration: Path, undisturbed: Path, tmp_path: Path, number: signal.Signals
-) -> None:
-    """So do the signal of a batch system and that of a terminal which is closed."""
-    folder = tmp_path / "field"
+def interrupt(configuration: Path, folder: Path, number: signal.Signals) -> None:
+    """Begin a field, and send ``number`` to the command and all that belongs to it, as a terminal does."""
     process = subprocess.Popen(
         [part for part in command(configuration, folder) if part != "--quiet"],
         stdout=subprocess.PIPE,
@@ -133,12 +128,24 @@ def test_ctrl_c_keeps_what_is_done(
         start_new_session=True,
     )
     wait_for_tiles(folder, 3, process)
-    os.killpg(process.pid, number)  # what a terminal does
+    os.killpg(process.pid, number)
     said, complained = process.communicate(timeout=60)
     assert process.returncode == 130
     assert not complained, complained.decode()
     assert b"go on with: fouriscope field" in said
     assert FieldFolder.open(folder).run.status()["state"] == "interrupted"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_batch_systems_and_closed_terminals_interrupt_it(
+    configuration: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    interrupt(configuration, tmp_path / "field", number)
+
+
+def test_ctrl_c_keeps_what_is_done(configuration: Path, undisturbed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "field"
+    interrupt(configuration, folder, signal.SIGINT)
     subprocess.run(command(configuration, folder), check=True, timeout=120)
     assert_same_result(folder, undisturbed)
 

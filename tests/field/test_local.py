@@ -48,13 +48,13 @@ def sleep_for_long(marker: str) -> None:
     time.sleep(1000)
 
 
-class _NotForTravel(Exception):
+class _UntravelledError(Exception):
     def __init__(self, first: str, second: str) -> None:
         super().__init__(f"{first} and {second}")
 
 
 def fail_oddly() -> None:
-    raise _NotForTravel("this", "that")
+    raise _UntravelledError("this", "that")
 
 
 def fill_memory(marker: str) -> None:
@@ -74,7 +74,7 @@ def test_tasks_return_and_errors_travel(worker: LocalWorkers) -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         list(run_all(worker, [("fails", divmod, (1, 0))]))
     assert "in a worker" in raised.value.__notes__[0]
-    with pytest.raises(RuntimeError, match="_NotForTravel: this and that"):
+    with pytest.raises(RuntimeError, match="_UntravelledError: this and that"):
         list(run_all(worker, [("fails", fail_oddly, ())]))
     large = np.arange(10**6)
     (found,) = (value for _, value in run_all(worker, [("large", np.negative, (large,))]))
