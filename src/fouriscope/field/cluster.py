@@ -35,6 +35,7 @@ def connected(
             yield here
         return
     import dask.config
+    import distributed  # noqa: F401  (its own settings must be there before they are changed for a while)
 
     with dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"}), _client(scheduler) as client:
         if workers is not None:
