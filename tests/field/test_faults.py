@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from benchmarks.faults import DisturbedField, busy_cores
+from benchmarks.field_problems import fingerprint
 
 from fouriscope.field import FieldFolder, FieldProgress, connected, coordinator, tile_task
 from fouriscope.field.dispatch import ClusterError
 from fouriscope.field.tile_store import TileStore
 from fouriscope.field.tile_task import Outcome, reconstruct_tile, with_frames_memory
 from fouriscope.run import load_config
-from tests.field.problems import assert_same_result, run, stitched, write_field
+from tests.field.problems import assert_same_result, open_sockets, run, stitched, write_field
 
 pytestmark = pytest.mark.slow
 
@@ -107,6 +109,8 @@ def test_the_coordinator_can_be_killed(configuration: Path, undisturbed: Path, t
         wait_for_tiles(folder, count, process)
         workers = psutil.Process(process.pid).children(recursive=True)
         assert len(workers) == 2
+        for each in (psutil.Process(process.pid), *workers):
+            assert open_sockets(each) == [], "somebody else could connect"
         process.kill()
         process.wait()
         assert not psutil.wait_procs(workers, timeout=30)[1], "a worker stayed behind"
@@ -165,6 +169,15 @@ def test_a_scheduler_that_goes_is_an_error(configuration: Path, tmp_path: Path) 
         with pytest.raises(ClusterError, match="scheduler is gone"):
             run(configuration, tmp_path / "field", client, watch=close_after_two)
     assert len(FieldFolder.open(tmp_path / "field").done()) >= 2
+
+
+def test_kills_while_other_programs_take_both_cores(configuration: Path, undisturbed: Path, tmp_path: Path) -> None:
+    """Some of what `python -m benchmarks faults` does for long."""
+    field = DisturbedField(configuration, tmp_path / "field", 4, random.Random(3))
+    with busy_cores(6):
+        field.run(fingerprint(undisturbed))
+    assert field.killed.total()
+    assert not +field.found, "hung, lost, differing or left behind"
 
 
 def test_what_a_kill_left_while_the_folder_was_made_is_no_hindrance(

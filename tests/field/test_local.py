@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import pytest
 from fouriscope.field import local
 from fouriscope.field.dispatch import ClusterError, Dispatcher, Ended, Task, WorkerDiedError, run_all
 from fouriscope.field.local import LocalWorkers
+from tests.field.problems import open_sockets
 
 PATIENCE = 60.0
 
@@ -172,21 +172,15 @@ def test_what_is_cancelled_is_over(worker: LocalWorkers, tmp_path: Path) -> None
     assert ended(worker).task.name == "next"
 
 
-def listening(process: psutil.Process) -> list[Any]:
-    """Everything by which another process could reach this one."""
-    sockets = process.net_connections(kind="all")
-    return [found for found in sockets if found.family != socket.AF_UNIX or found.laddr]
-
-
 def test_nobody_can_reach_a_worker(tmp_path: Path) -> None:
     """No port, no named socket, on the coordinator or on a worker, while a task runs: there is nothing to connect to.
 
-    Threads of this process that other tests left are not the coordinator's: what it opens is what is new.
+    What other tests left open in this process is not the coordinator's.
     """
-    before = listening(psutil.Process())
+    before = open_sockets(psutil.Process())
     with LocalWorkers(1) as workers:
         begin(workers, tmp_path / "begun", sleep_for_long)
         process = psutil.Process(workers.pids[0])
         assert not process.children(recursive=True)
-        assert listening(process) == []
-        assert listening(psutil.Process()) == before
+        assert open_sockets(process) == []
+        assert open_sockets(psutil.Process()) == before
