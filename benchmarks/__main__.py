@@ -1,7 +1,7 @@
 """``python -m benchmarks`` runs every benchmark, ``python -m benchmarks gradient tv`` those two.
 
-``hostile``, ``real`` and ``soak`` take long and run only when they are named; what follows them are their own arguments:
-``python -m benchmarks hostile 10``.
+``hostile``, ``real``, ``faults`` and ``soak`` take long and run only when they are named; what follows them are their
+own arguments: ``python -m benchmarks hostile 10``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BENCHMARKS = (
     "viewer",
     "paper",
 )
-LONG = ("hostile", "real", "soak")
+LONG = ("hostile", "real", "faults", "soak")
 
 
 def main(names: list[str]) -> None:

@@ -23,14 +23,15 @@ from benchmarks.field_problems import (
     Recorded,
     copies,
     mosaic,
+    peak_of_workers,
     record,
     run,
     stitched,
 )
 from benchmarks.field_seams import Seams, score, seam_ratios
-from benchmarks.online_run import peak_bytes
 from benchmarks.report import bar, summary, table
 from fouriscope.field import FieldFolder, connected, forecast
+from fouriscope.field.local import LocalWorkers
 from fouriscope.run import load_config
 
 SPEED_UP_BAR, OVERHEAD_BAR, FORECAST_BAR = 1.8, 0.10, 0.25
@@ -263,10 +264,10 @@ def memory(recorded: Recorded) -> None:
         frames = recorded.frames if times == 1 else copies(recorded, times)
         configuration = recorded.configuration(f"{side}", iterations=MEMORY_ITERATIONS, stored=frames, side=side)
         began = time.perf_counter()
-        with connected(workers=2) as client:
-            before = max(client.run(peak_bytes).values()) / MB
+        with LocalWorkers(2) as client:
+            before = peak_of_workers(client) / MB
             result = run(configuration, recorded.folder / f"memory-{side}", client)
-            peaks[side] = max(client.run(peak_bytes).values()) / MB
+            peaks[side] = peak_of_workers(client) / MB
         name = f"{side}² frames, {len(result.plan.tiling)} tiles, {time.perf_counter() - began:.0f} s"
         rows.append([name, f"{before:.0f}", f"{peaks[side]:.0f}", "", ""])
         if times == 1:

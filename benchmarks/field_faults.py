@@ -11,21 +11,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from distributed.scheduler import KilledWorker
-
 from benchmarks.field_problems import fingerprint, run
 from fouriscope.errors import FouriscopeError
-from fouriscope.field import FieldProgress, connected
+from fouriscope.field import FieldProgress
+from fouriscope.field.dispatch import run_all
+from fouriscope.field.local import LocalWorkers
 from fouriscope.field.tile_task import reconstruct_tile
 
 TILE = 32
 WORKERS = 2
 UNDISTURBED_RUNS = 3
-PATIENCE_SECONDS = 20.0
 
 
 def spread(rng: random.Random, trials: int, seconds: float) -> Iterator[float]:
@@ -38,21 +36,15 @@ def kill_workers(configuration: Path, folder: Path, trials: int) -> tuple[int, C
     """How many results are those of an undisturbed run, and how many workers died in which stage.
 
     One worker a trial, either of the two. Before each trial both are there, and both have done a tile, so that the
-    times of all trials mean the same as in the undisturbed run. If Dask does not start a dead one anew, that is said,
-    and the next trial gets another cluster.
+    times of all trials mean the same as in the undisturbed run.
     """
     rng, same, stages = random.Random(0), 0, Counter[str]()
-    with ExitStack() as opened:
-        client = opened.enter_context(connected(workers=WORKERS))
+    with LocalWorkers(WORKERS) as client:
         expected, seconds = undisturbed(configuration, folder, client)
         for trial, delay in enumerate(spread(rng, trials, seconds)):
-            if not are_warm(client, folder / "undisturbed-0"):
-                print(f"before trial {trial}: a worker that was killed has not come back", flush=True)
-                opened.close()
-                client = opened.enter_context(connected(workers=WORKERS))
-                are_warm(client, folder / "undisturbed-0")
+            warm(client, folder / "undisturbed-0")
             out = folder / f"worker-{trial}"
-            victim = rng.choice(sorted(client.run(os.getpid).values()))
+            victim = rng.choice(client.pids)
             stage = run_and_kill(configuration, out, client, victim, delay)
             stages[stage] += 1
             found = fingerprint(out) if (out / "result").exists() else ""
@@ -78,7 +70,7 @@ def run_and_kill(configuration: Path, out: Path, client: Any, victim: int, delay
     try:
         run(configuration, out, client, tile=TILE, watch=note)
         stage[0] = "after the result"
-    except (FouriscopeError, OSError, RuntimeError, KilledWorker) as error:
+    except (FouriscopeError, OSError, RuntimeError) as error:
         print(f"{type(error).__name__}: {error}", flush=True)
     killer.join()
     return stage_of_death[0]
@@ -96,16 +88,17 @@ def undisturbed(configuration: Path, folder: Path, client: Any) -> tuple[str, fl
     return prints.pop(), seconds
 
 
-def are_warm(client: Any, field: Path) -> bool:
-    """Wait for the workers that were started anew, and let each load its kernels; False if they do not come."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        # Right after a death the dead one may still be listed, and does not answer; a TimeoutError is an OSError, too.
-        with suppress(OSError):
-            client.wait_for_workers(WORKERS, timeout=PATIENCE_SECONDS)
-            if len(client.run(reconstruct_tile, str(field), 0)) == WORKERS:
-                return True
-    return False
+def warm(workers: LocalWorkers, field: Path) -> None:
+    """Wait for the workers that were started anew, and let each load its kernels."""
+    warmed: set[int] = set()
+    while len(warmed) < WORKERS:
+        warmed |= {pid for _, pid in run_all(workers, [(n, _warmed, (str(field),)) for n in range(WORKERS)])}
+
+
+def _warmed(field: str) -> int:
+    reconstruct_tile(field, 0)
+    time.sleep(0.2)  # so that the other task goes to the other worker
+    return os.getpid()
 
 
 def kill_coordinators(configuration: Path, folder: Path, trials: int) -> tuple[int, Counter[str]]:

@@ -15,8 +15,11 @@ import tomli_w
 from numpy.typing import NDArray
 
 from benchmarks import microscope
+from benchmarks.online_run import peak_bytes
 from fouriscope.acquisition import ArrayFrames
 from fouriscope.acquisition.tiled_store import write_tiled
+from fouriscope.field.dispatch import run_all
+from fouriscope.field.local import LocalWorkers
 from fouriscope.field.reconstruct import FieldResult, reconstruct_tiles
 from fouriscope.field.simulated import FieldSimulation, field_curvature, simulate_field
 from fouriscope.paper import PAPER_LEDS, PAPER_MICROSCOPE, paper_leds
@@ -184,3 +187,13 @@ def fingerprint(out: Path) -> str:
     for name in sorted(group.array_keys()):
         digest.update(np.asarray(group[name]).tobytes())
     return digest.hexdigest()
+
+
+def peak_of_workers(workers: LocalWorkers) -> int:
+    """The peak memory of the largest of them, in bytes."""
+    return max(peak for _, peak in run_all(workers, [(number, _own_peak, ()) for number in range(workers.wanted)]))
+
+
+def _own_peak() -> int:
+    time.sleep(1.0)  # so that each worker gets one such task
+    return peak_bytes()

@@ -64,7 +64,7 @@ def test_a_field_from_the_command_line(fouriscope: Command, tmp_path: Path) -> N
     assert "--memory gives it 100 MB" in little.err
     ended = fouriscope("field", configuration, "--tile", 48, "--workers", 1)
     assert ended.code == 0, ended.err
-    assert "dashboard: http://127.0.0.1" in ended.out
+    assert "dashboard" not in ended.out
     assert "6 of 6 tiles" in ended.out
     assert "field.ome.zarr" in ended.out
     refused = fouriscope.fails("resume", tmp_path / "field")

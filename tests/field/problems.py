@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import tomli_w
 from numpy.typing import NDArray
 
@@ -60,6 +62,12 @@ def levels(folder: Path) -> list[NDArray[np.float32]]:
 
     group = zarr.open_group(str(folder / "result" / "field.ome.zarr"), mode="r")
     return [np.asarray(group[name][...]) for name in sorted(group.array_keys())]
+
+
+def open_sockets(process: psutil.Process) -> list[Any]:
+    """Everything by which another process could reach this one; pairs of sockets without a name are its own."""
+    sockets = process.net_connections(kind="all")
+    return [found for found in sockets if found.family != socket.AF_UNIX or found.laddr]
 
 
 def assert_same_result(folder: Path, expected: Path) -> None:

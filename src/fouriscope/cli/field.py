@@ -17,6 +17,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.field.cluster import connected
 from fouriscope.field.planner import Forecast, forecast
 from fouriscope.field.reconstruct import FieldResult, reconstruct_tiles
+from fouriscope.field.remote import DaskWorkers
 from fouriscope.run import load_config
 
 SHOWN_FAILURES = 5
@@ -70,8 +71,8 @@ def run_field(
             connected(scheduler, workers=workers, memory=memory) as client,
             shown_field(console) as watch,
         ):
-            if client.dashboard_link:
-                console.print(f"dashboard: {escape(client.dashboard_link)}")
+            if isinstance(client, DaskWorkers) and client.dashboard:
+                console.print(f"dashboard: {escape(client.dashboard)}")
             result = reconstruct_tiles(
                 described,
                 base,

@@ -88,13 +88,19 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM, which batch systems send before they kill, ends the block as Ctrl-C does."""
+    """SIGTERM, which batch systems send before they kill, and SIGHUP of a terminal that is closed end the block as
+    Ctrl-C does; a command that was started with nohup goes on."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no HUP
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""The whole field of view: cut into tiles, reconstructed on Dask, put together."""
+"""The whole field of view: cut into tiles, reconstructed by many workers, put together."""
 
 from fouriscope.field.cluster import connected
 from fouriscope.field.coordinator import FieldProgress

@@ -2,120 +2,50 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
-from fouriscope import __version__
 from fouriscope.acquisition.byte_sizes import parse_bytes
-from fouriscope.errors import InvalidInputError
-from fouriscope.field.dispatch import ClusterError
-from fouriscope.parallel import available_threads
+from fouriscope.field.dispatch import ClusterError, Workers
+from fouriscope.field.local import LocalWorkers
+from fouriscope.field.remote import DaskWorkers
 
 CONNECT_SECONDS = 30
-REPLACE_MILLISECONDS = 5000
-SETTINGS: dict[str, Any] = {
-    "distributed.worker.memory.target": False,  # tiles leave nothing in a worker that could be written to disk
-    "distributed.worker.memory.spill": False,
-    "distributed.worker.memory.pause": False,
-    "distributed.worker.memory.terminate": 0.95,  # then the tile is tried again with less memory
-    # Without MALLOC_TRIM_THRESHOLD_, which Dask sets: it gives freed memory back at once, and a solver, which asks for
-    # it again, would spend a fifth of its time on page faults. A tile gives it back at its end.
-    "distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": 1, "MKL_NUM_THREADS": 1, "OPENBLAS_NUM_THREADS": 1},
-    "distributed.worker.memory.monitor-interval": "500ms",
-    "distributed.worker.profile.enabled": False,  # it looks at the solver's stack a hundred times a second
-    "distributed.admin.system-monitor.interval": "2s",
-    "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
-}
 
 
 @contextmanager
-def connected(scheduler: str | None = None, *, workers: int | None = None, memory: str | None = None) -> Iterator[Any]:
-    """A Dask client: of ``workers`` processes here, one thread each (as many as cores), or of a running scheduler.
+def connected(
+    scheduler: str | None = None, *, workers: int | None = None, memory: str | None = None
+) -> Iterator[LocalWorkers | DaskWorkers]:
+    """``workers`` processes here, one thread each (as many as cores), or those of a running Dask scheduler.
 
     Parameters
     ----------
     scheduler
-        Its address, such as ``tcp://10.0.0.1:8786``, or the path of its scheduler file. None starts workers here.
+        Its address, such as ``tls://10.0.0.1:8786``, or the path of its scheduler file. None starts workers here.
     workers
         How many. Of a running cluster: how many must be there before the field begins (others may come later).
     memory
         Of each worker that is started here, such as "2GB"; a cluster has its own limits.
     """
+    if scheduler is None:
+        with LocalWorkers(workers, None if memory is None else parse_bytes(memory)) as here:
+            yield here
+        return
     import dask.config
-    from distributed import Client, LocalCluster
-    from tornado.ioloop import PeriodicCallback
+    import distributed  # noqa: F401  (its own settings must be there before they are changed for a while)
 
-    with dask.config.set(SETTINGS):
-        if scheduler is not None:
-            with _client(scheduler) as client:
-                if workers is not None:
-                    _await_workers(client, workers, scheduler)
-                yield client
-            return
-        _quiet_resource_tracker()
-        with (
-            LocalCluster(
-                n_workers=workers or available_threads(),
-                threads_per_worker=1,
-                processes=True,
-                memory_limit="auto" if memory is None else parse_bytes(memory),
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                preload=["fouriscope.field.worker"],
-                silence_logs=logging.CRITICAL,  # what matters of a worker's end is said by the coordinator
-            ) as cluster,
-            Client(cluster) as client,
-        ):
-            replacing = PeriodicCallback(WorkerReplacement(cluster).check, REPLACE_MILLISECONDS)
-            cluster.loop.add_callback(replacing.start)
-            try:
-                yield client
-            finally:
-                cluster.loop.add_callback(replacing.stop)
+    with dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"}), _client(scheduler) as client:
+        if workers is not None:
+            _await_workers(client, workers, scheduler)
+        yield DaskWorkers(client)
 
 
-class WorkerReplacement:
-    """Starts a worker for each that is gone for good.
-
-    Dask starts a killed worker anew, but gives up on one that is killed while it starts. Then, in the end, nobody would
-    be left to work. A worker counts as gone when it was dead at two checks in a row, because starting takes a moment.
-    """
-
-    def __init__(self, cluster: Any) -> None:
-        self.cluster = cluster
-        self._suspects: set[Any] = set()
-
-    def check(self) -> None:
-        """Once every few seconds, in the thread of the cluster's loop."""
-        dead = {name for name, nanny in self.cluster.workers.items() if not nanny.is_alive()}
-        gone, self._suspects = dead & self._suspects, dead
-        wanted = len(self.cluster.worker_spec)
-        for name in gone:
-            self.cluster.worker_spec.pop(name, None)
-            self.cluster.loop.add_callback(self.cluster.workers.pop(name).close)
-        if gone:
-            self.cluster.scale(wanted)
-
-
-def _quiet_resource_tracker() -> None:
-    """Python's resource tracker mourns the semaphore of every worker that was killed; here that is all in the plan.
-
-    It is a process of its own, and listens to nothing but its environment when it starts.
-    """
-    before = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
-    try:
-        resource_tracker.ensure_running()
-    finally:
-        if before is None:
-            del os.environ["PYTHONWARNINGS"]
-        else:
-            os.environ["PYTHONWARNINGS"] = before
+def as_workers(client: Any) -> Workers:
+    """What :func:`connected` gives, or the workers of any ``distributed.Client``."""
+    return client if isinstance(client, LocalWorkers | DaskWorkers) else DaskWorkers(client)
 
 
 def _client(scheduler: str) -> Any:
@@ -130,6 +60,11 @@ def _client(scheduler: str) -> Any:
             f"no Dask scheduler answers at {scheduler} ({str(error) or type(error).__name__}); start one with "
             "`dask scheduler`, and give its address as it prints it, tcp://HOST:8786"
         ) from error
+    except TypeError as error:  # what Dask says if it knows of no certificate
+        raise ClusterError(
+            f"{scheduler} asks for certificates, and Dask has none to show ({error}); set "
+            "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY, see docs/field.md"
+        ) from error
 
 
 def _await_workers(client: Any, workers: int, scheduler: str) -> None:
@@ -141,24 +76,3 @@ def _await_workers(client: Any, workers: int, scheduler: str) -> None:
             f"{workers} workers were asked for, {there} are at {scheduler} after {10 * CONNECT_SECONDS} s; "
             "start more, or ask for fewer with --workers"
         ) from error
-
-
-def check_workers(client: Any, folder: Path, frames: Path) -> None:
-    """Raise if a worker cannot do a tile: another version of fouriscope, or files that it cannot see."""
-    try:
-        answers = client.run(_introduce, str(folder.resolve()), str(frames.resolve()))
-    except ImportError as error:
-        raise ClusterError(
-            f"a worker cannot import fouriscope ({error}); install fouriscope {__version__} where the workers run"
-        ) from error
-    for worker, (version, missing) in answers.items():
-        if version != __version__:
-            raise ClusterError(f"worker {worker} has fouriscope {version}, this is {__version__}; install the same")
-        if missing:
-            raise InvalidInputError(
-                f"worker {worker} cannot see {missing}; frames and output must be on storage that all workers share"
-            )
-
-
-def _introduce(folder: str, frames: str) -> tuple[str, str]:
-    return __version__, next((path for path in (folder, frames) if not Path(path).exists()), "")

@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from fouriscope.errors import RunFolderError
-from fouriscope.field.dispatch import Dispatcher, run_all
+from fouriscope.field.dispatch import Dispatcher, Workers, run_all
 from fouriscope.field.folder import FieldFolder
 from fouriscope.field.thumbnail import Thumbnail
 from fouriscope.field.tile_task import ATTEMPTS, Outcome, reconstruct_tile
@@ -24,7 +23,7 @@ NOTED_SECONDS = 2.0
 class FieldProgress:
     """What there is to see of a field: tiles that are done, those that failed and why, the time left, a picture.
 
-    ``retries`` are attempts beyond the first; ``workers`` the threads that there are to work on tiles.
+    ``retries`` are attempts beyond the first; ``workers`` how many tiles can be worked on at once.
     """
 
     total: int
@@ -51,16 +50,16 @@ class TileRun:
     def __init__(
         self,
         field: FieldFolder,
-        client: Any,
+        workers: Workers,
         *,
         memory: int | None = None,
         attempts: int = ATTEMPTS,
         watch: Watch | None = None,
     ) -> None:
-        self.field, self.client = field, client
+        self.field, self.workers = field, workers
         self.memory, self.attempts, self.watch = memory, attempts, watch
         self.progress = FieldProgress(len(field.plan.tiling), Thumbnail(field.plan))
-        self._dispatcher = Dispatcher(client, idle=self._show)
+        self._dispatcher = Dispatcher(workers, idle=self._show)
         self._settled: set[int] = set()
         self._handed_out: set[int] = set()
         self._dependants: dict[int, list[Tile]] = {}
@@ -88,7 +87,7 @@ class TileRun:
                 outcome = ended.value
                 if ended.error is not None:
                     reason = f"{type(ended.error).__name__}: {ended.error}"
-                    outcome = Outcome(int(str(ended.name)), "failed", " ".join(reason.split()))
+                    outcome = Outcome(int(str(ended.task.name)), "failed", " ".join(reason.split()))
                 self._take_in(outcome)
                 changed = (outcome.tile, outcome.broken) if outcome.broken >= 0 else (outcome.tile,)
                 for index in changed:
@@ -107,7 +106,7 @@ class TileRun:
         found = sorted(self.field.done())
         groups = [found[start : start + CHECKED_TOGETHER] for start in range(0, len(found), CHECKED_TOGETHER)]
         tasks = [(number, whole_tiles, (str(self.field.path), group)) for number, group in enumerate(groups)]
-        whole = {index for _, indices in run_all(self.client, tasks) for index in indices}
+        whole = {index for _, indices in run_all(self.workers, tasks) for index in indices}
         for index in set(found) - whole:
             self.field.store.discard(index)
         return whole
@@ -161,7 +160,7 @@ class TileRun:
 
     def _show(self, *, force: bool = False) -> None:
         progress = self.progress
-        progress.workers = self._dispatcher.threads if self.client.status == "running" else 0
+        progress.workers = self.workers.count
         progress.fraction = (progress.done + len(progress.failed)) / progress.total
         if force or time.monotonic() - self._noted >= NOTED_SECONDS:
             self._noted = time.monotonic()

@@ -17,7 +17,7 @@ from fouriscope.run.described import Described, open_stored
 from fouriscope.run.memory import memory_needed
 from fouriscope.settings import RunConfig
 
-# A worker before its first tile: Python, NumPy, SciPy, Numba with compiled kernels, Zarr and Dask.
+# A worker before its first tile: Python, NumPy, SciPy, Numba with compiled kernels, and Zarr.
 WORKER_BYTES = 250 * 2**20
 
 

@@ -1,132 +1,123 @@
-"""Tasks on a cluster, some at a time: what comes back, and what happened to those that did not."""
+"""Tasks on workers, some at a time: what comes back, and what happened to those that did not."""
 
 from __future__ import annotations
 
-import math
-import queue
-import time
-import uuid
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fouriscope.errors import FouriscopeError
 
-# Tasks a thread of the cluster has before it asks: one that runs, and one that waits so that it need not.
-TASKS_A_THREAD = 2
 PATIENCE_SECONDS = 2.0
 # A task whose worker dies under it this often is given up, unless the task keeps count itself.
-DEATHS = 10
+DEATHS = 20
 
 
 class ClusterError(FouriscopeError, ConnectionError):
     """The cluster is gone, or its workers cannot work."""
 
 
-class Done(NamedTuple):
-    """A task that came to an end: its name, and what it returned or raised."""
+class WorkerDiedError(ClusterError):
+    """A worker died with its task."""
+
+
+class Task(NamedTuple):
+    """Something to do, and the name under which its result comes back."""
 
     name: Hashable
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+class Ended(NamedTuple):
+    """A task that came to an end, and what it returned or raised."""
+
+    task: Task
     value: Any
     error: BaseException | None
 
 
-class Dispatcher:
-    """Hands tasks to the workers of ``client`` and takes in what they return.
+class Workers(Protocol):
+    """Processes that do tasks: here (:mod:`fouriscope.field.local`) or on a cluster (:mod:`fouriscope.field.remote`).
 
-    A worker that dies is Dask's business: it gives the task to another. When it has done that too often it stops with
-    KilledWorker, though the task may be innocent (it only waited on workers that died); then it is handed in anew.
-    ``idle`` is called now and then while nothing ends.
+    Each may have ``tasks_each`` tasks at once. No call waits without a limit: what cannot go on raises ClusterError.
     """
 
-    def __init__(self, client: Any, idle: Callable[[], object] | None = None) -> None:
-        self.client, self._idle = client, idle
-        self._waiting: deque[tuple[Hashable, Callable[..., Any], tuple[Any, ...]]] = deque()
-        self._running: dict[Any, tuple[Hashable, Callable[..., Any], tuple[Any, ...]]] = {}
-        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    tasks_each: int
+
+    @property
+    def count(self) -> int:
+        """How many tasks can run at once."""
+
+    def submit(self, task: Task) -> None:
+        """Have ``task`` done."""
+
+    def ended(self, seconds: float) -> Ended | None:
+        """A task that ended, with WorkerDiedError if its worker died; None if there is none for ``seconds``."""
+
+    def cancel(self) -> None:
+        """Forget everything that was submitted."""
+
+
+class Dispatcher:
+    """Hands tasks to ``workers`` and takes in what they return.
+
+    A task whose worker died is handed in again. ``idle`` is called now and then while nothing ends.
+    """
+
+    def __init__(self, workers: Workers, idle: Callable[[], object] | None = None) -> None:
+        self.workers, self._idle = workers, idle
+        self._waiting: deque[Task] = deque()
+        self._running = 0
         self._deaths: dict[Hashable, int] = {}
-        self._asked, self._threads = -math.inf, 0
 
     def add(self, name: Hashable, function: Callable[..., Any], *arguments: Any) -> None:
         """One more task; its ``name`` comes back with what it returns."""
-        self._waiting.append((name, function, arguments))
+        self._waiting.append(Task(name, function, arguments))
 
-    def __iter__(self) -> Iterator[Done]:
+    def __iter__(self) -> Iterator[Ended]:
         """Every task as it ends, until none is left; tasks can be added meanwhile."""
         while self._waiting or self._running:
-            self._check_connection()
             self._hand_out()
-            try:
-                future = self._ended.get(timeout=PATIENCE_SECONDS)
-            except queue.Empty:
+            ended = self.workers.ended(PATIENCE_SECONDS)
+            if ended is None:
                 if self._idle is not None:
                     self._idle()
                 continue
-            done = self._take_in(future)
-            if done is not None:
-                yield done
-
-    @property
-    def threads(self) -> int:
-        """Threads of all workers: what the scheduler said a moment ago, because workers come and go."""
-        if time.monotonic() - self._asked > PATIENCE_SECONDS:
-            self._asked, self._threads = time.monotonic(), sum(self.client.nthreads().values())
-        return self._threads
+            self._running -= 1
+            if isinstance(ended.error, WorkerDiedError) and self._may_try_again(ended.task):
+                self._waiting.appendleft(ended.task)
+            else:
+                yield ended
 
     def cancel(self) -> None:
         """Forget everything that was handed in."""
         self._waiting.clear()
-        running, self._running = list(self._running), {}
-        if self.client.status == "running":
-            self.client.cancel(running, force=True)
+        self._running = 0
+        self.workers.cancel()
 
     def _hand_out(self) -> None:
-        room = TASKS_A_THREAD * max(1, self.threads) - len(self._running)
+        room = self.workers.tasks_each * max(1, self.workers.count) - self._running
         for _ in range(min(room, len(self._waiting))):
-            name, function, arguments = self._waiting.popleft()
-            key = f"{function.__name__}-{name}-{uuid.uuid4().hex[:8]}"
-            future = self.client.submit(function, *arguments, key=key, pure=False)
-            self._running[future] = (name, function, arguments)
-            future.add_done_callback(self._ended.put)
+            self.workers.submit(self._waiting.popleft())
+            self._running += 1
 
-    def _take_in(self, future: Any) -> Done | None:
-        from distributed.scheduler import KilledWorker
-
-        task = self._running.pop(future, None)
-        if task is None:  # cancelled
-            return None
-        name = task[0]
-        if future.status == "finished":
-            return Done(name, future.result(), None)
-        if future.status != "error":  # cancelled or lost: the scheduler went, or came anew
-            self._waiting.append(task)
-            return None
-        error = future.exception()
-        if isinstance(error, KilledWorker):
-            self._deaths[name] = self._deaths.get(name, 0) + 1
-            if self._deaths[name] <= DEATHS:
-                self._waiting.appendleft(task)
-                return None
-        return Done(name, None, error)
-
-    def _check_connection(self) -> None:
-        if self.client.status != "running":
-            raise ClusterError(
-                "the scheduler is gone; tiles that were done are kept: start a cluster and give the same command again"
-            )
+    def _may_try_again(self, task: Task) -> bool:
+        self._deaths[task.name] = self._deaths.get(task.name, 0) + 1
+        return self._deaths[task.name] < DEATHS
 
 
 def run_all(
-    client: Any, tasks: Iterable[tuple[Hashable, Callable[..., Any], tuple[Any, ...]]]
+    workers: Workers, tasks: Iterable[tuple[Hashable, Callable[..., Any], tuple[Any, ...]]]
 ) -> Iterator[tuple[Hashable, Any]]:
     """Run independent tasks and give each name with its value, in the order in which they end; an error is raised."""
-    dispatcher = Dispatcher(client)
+    dispatcher = Dispatcher(workers)
     for name, function, arguments in tasks:
         dispatcher.add(name, function, *arguments)
     try:
-        for done in dispatcher:
-            if done.error is not None:
-                raise done.error
-            yield done.name, done.value
+        for ended in dispatcher:
+            if ended.error is not None:
+                raise ended.error
+            yield ended.task.name, ended.value
     finally:
         dispatcher.cancel()

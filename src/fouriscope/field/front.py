@@ -49,13 +49,12 @@ def reconstruct_field(
 
     Examples
     --------
-    A script that starts workers needs the guard, because they import it::
+    On all cores of this machine::
 
         import fouriscope as fs
 
-        if __name__ == "__main__":
-            result = fs.reconstruct_field("acquisition.toml", "field", iterations=100, tell=print)
-            print(result.failed or "all tiles are there")
+        result = fs.reconstruct_field("acquisition.toml", "field", iterations=100, tell=print)
+        print(result.failed or "all tiles are there")
     """
     path = Path(description)
     config = overlaid(load_config(path), **choices)

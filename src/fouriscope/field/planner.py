@@ -27,8 +27,8 @@ from fouriscope.solvers import Iterations
 # settles after thirty. The later ones tell what all that come after will take.
 PROBED_ITERATIONS = 60
 LATE_ITERATIONS = 25
-# Starting and ending a cluster on one machine.
-CLUSTER_SECONDS = 4.0
+# Loading the command and starting workers on one machine.
+CLUSTER_SECONDS = 2.0
 # Comparing, blending and coarsening, for a pixel of the stitched object and a channel of it, on one core. A guess: no
 # benchmark measures it alone, and beside the tiles it is little.
 STITCH_SECONDS = 1.2e-7

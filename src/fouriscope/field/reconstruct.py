@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
-from fouriscope.field.cluster import check_workers
+from fouriscope.field.cluster import as_workers
 from fouriscope.field.coordinator import TileRun, Watch
 from fouriscope.field.costs import frames_budget
+from fouriscope.field.dispatch import Workers
 from fouriscope.field.folder import FieldFolder, is_field
 from fouriscope.field.identity import check_same
 from fouriscope.field.plan import FieldPlan
 from fouriscope.field.prepare import Tell, prepare
 from fouriscope.field.quality import write_quality
+from fouriscope.field.remote import DaskWorkers
 from fouriscope.field.stitch import Stitching
 from fouriscope.field.tile_store import BrokenTileError
 from fouriscope.field.tile_task import ATTEMPTS
@@ -62,8 +64,7 @@ def reconstruct_tiles(
     Parameters
     ----------
     client
-        A ``distributed.Client``: :func:`fouriscope.field.connected` makes one, and any other will do whose workers see
-        the same files.
+        What :func:`fouriscope.field.connected` gives, or a ``distributed.Client`` whose workers see the same files.
     tile, overlap
         Frame pixels along a side of a tile, and the part that neighbours share: 128 and 0.2.
     memory
@@ -74,7 +75,7 @@ def reconstruct_tiles(
         Called with the progress, and with findings in words.
     """
     began = time.monotonic()
-    folder = Path(folder)
+    folder, workers = Path(folder), as_workers(client)
     field = (
         _continued(config, base, folder, tile, overlap)
         if is_field(folder)
@@ -84,11 +85,12 @@ def reconstruct_tiles(
         budget = None if memory is None else frames_budget(field.plan, config, base, memory)
         path = config.frames.path
         assert path is not None  # or there would be no plan
-        check_workers(client, folder, base / path)
+        if isinstance(workers, DaskWorkers):  # those that are started here are as we are
+            workers.check(folder, base / path)
         was_finished = field.run.status()["state"] == "finished"
         field.run.write_status("running")
-        run = TileRun(field, client, memory=budget, attempts=attempts, watch=watch)
-        failed = _to_the_end(field, run, client, watch, already=was_finished)
+        run = TileRun(field, workers, memory=budget, attempts=attempts, watch=watch)
+        failed = _to_the_end(field, run, workers, watch, already=was_finished)
         field.run.write_status("finished", f"{len(failed)} of {len(field.plan.tiling)} tiles failed" if failed else "")
     except KeyboardInterrupt:
         _note(field, "interrupted", "by the user")
@@ -138,7 +140,9 @@ def _continued(config: RunConfig, base: Path, folder: Path, tile: int | None, ov
     return field
 
 
-def _to_the_end(field: FieldFolder, run: TileRun, client: Any, watch: Watch | None, *, already: bool) -> dict[int, str]:
+def _to_the_end(
+    field: FieldFolder, run: TileRun, workers: Workers, watch: Watch | None, *, already: bool
+) -> dict[int, str]:
     """Tiles and stitching, and again if a tile turns out broken in between; returns the tiles that failed."""
 
     def stage(name: str, fraction: float) -> None:
@@ -158,7 +162,7 @@ def _to_the_end(field: FieldFolder, run: TileRun, client: Any, watch: Watch | No
         shutil.rmtree(building, ignore_errors=True)
         building.mkdir()
         try:
-            corrections, overlaps = Stitching(field, client, done, building, stage).run()
+            corrections, overlaps = Stitching(field, workers, done, building, stage).run()
         except BrokenTileError as error:
             field.store.discard(error.index)
             continue

@@ -1,6 +1,6 @@
 """From tiles to one image: neighbours are compared, constants solved for, blocks blended, and a pyramid built.
 
-Each of these is many small tasks on the cluster. What travels are comparisons of a few kB and corrections of a few
+Each of these is many small tasks on the workers. What travels are comparisons of a few kB and corrections of a few
 numbers; images go from the tiles to the result through the files alone, and no task holds more than a block and a tile.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from fouriscope.field.bending import solve_bends
 from fouriscope.field.blending import Blend, tiles_of
 from fouriscope.field.correction import Correction
-from fouriscope.field.dispatch import run_all
+from fouriscope.field.dispatch import Workers, run_all
 from fouriscope.field.folder import FieldFolder
 from fouriscope.field.overlaps import Overlap, TileImages, compare
 from fouriscope.field.plan import FieldPlan
@@ -36,8 +36,8 @@ Tasks = list[tuple[Hashable, Callable[..., Any], tuple[Any, ...]]]
 class Stitching:
     """Puts the tiles ``done`` of a field together, into ``target``."""
 
-    def __init__(self, field: FieldFolder, client: Any, done: set[int], target: Path, stage: Stage) -> None:
-        self.field, self.client, self.done, self.target, self.stage = field, client, done, target, stage
+    def __init__(self, field: FieldFolder, workers: Workers, done: set[int], target: Path, stage: Stage) -> None:
+        self.field, self.workers, self.done, self.target, self.stage = field, workers, done, target, stage
         self.plan = field.plan
         self.border = border_of(self.plan)
         self.pyramid = pyramid_of(self.plan, target)
@@ -82,7 +82,7 @@ class Stitching:
     def _run(self, name: str, tasks: Tasks) -> list[Any]:
         values: list[Any] = []
         self.stage(name, 0.0)
-        for _, value in run_all(self.client, tasks):
+        for _, value in run_all(self.workers, tasks):
             values.append(value)
             self.stage(name, len(values) / len(tasks))
         return values

@@ -39,7 +39,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class Outcome(NamedTuple):
-    """What a task tells the coordinator: little, because it travels through the scheduler.
+    """What a task tells the coordinator: little, because it may travel through a scheduler.
 
     ``state`` "again" asks for another attempt; "blocked" says that the neighbour ``broken`` must be done again first;
     "stop" that no tile can be written any more.
@@ -61,7 +61,7 @@ def reconstruct_tile(folder: str, index: int, memory: int | None = None, attempt
     keep_freed_memory()
     field = FieldFolder.open(folder)
     if field.store.is_done(index, field.request(field.plan.tiling[index])):
-        # Its worker died between the commit and the answer, so Dask asks again.
+        # Its worker died between the commit and the answer, so it is asked for again.
         return Outcome(index, "done")
     attempt = field.store.begin(index)
     if attempt > attempts:

@@ -59,6 +59,16 @@ def memory_available(group: Path = Path("/sys/fs/cgroup")) -> int:
     return machine if allowed is None else min(machine, allowed)
 
 
+def memory_total(group: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of the machine, or those that the container or batch job may have, whichever is less."""
+    machine = int(psutil.virtual_memory().total)
+    try:
+        limit = (group / "memory.max").read_text(encoding="ascii").strip()
+    except OSError:  # no control groups, or those of an older kernel
+        return machine
+    return min(machine, int(limit)) if limit.isdecimal() else machine
+
+
 def _of_the_group(group: Path) -> int | None:
     try:
         limit, used = ((group / name).read_text(encoding="ascii").strip() for name in ("memory.max", "memory.current"))
