@@ -16,6 +16,7 @@ from fouriscope.acquisition.stored import StoredFrames
 from fouriscope.cli.importing import run_import
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.plan import FieldPlan
+from fouriscope.run import described as described_module
 from fouriscope.run import load_config, start_run
 from fouriscope.run.assemble import build_geometry
 from fouriscope.run.config import parse_config
@@ -104,6 +105,20 @@ def test_frames_that_arrive_are_the_same(tmp_path: Path) -> None:
     for led, frame in enumerate(np.load(tmp_path / "frames.npy")):
         arriving.add(frame[layout.rows, layout.columns], led)
     same(region(tmp_path), data)
+
+
+def test_an_acquisition_is_seen_anew_without_reading_it_again(tmp_path: Path) -> None:
+    """After an alignment: another aperture makes dark field of bright, and the rest is what it was."""
+    config = described(tmp_path, roi=list(REGION), saturation="auto", reject="auto", bad_pixels="auto")
+    first = Described(config, tmp_path).acquisition()
+    wider = config.model_copy(update={"microscope": config.microscope.model_copy(update={"na": 0.07})})
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("survey_frames", "find_bad_pixels", "StreamedFrames"):
+            patch.setattr(described_module, name, None)
+        again = Described(wider, tmp_path).seen_anew(first)
+    same(again, Described(wider, tmp_path).acquisition())
+    assert again.optics.na == 0.07
+    assert np.any(np.asarray(again.frames) != np.asarray(first.frames))
 
 
 def test_a_planned_field_asks_at_its_tiles_too(tmp_path: Path) -> None:

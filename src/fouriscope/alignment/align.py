@@ -19,7 +19,7 @@ from fouriscope.alignment.focus import find_focus
 from fouriscope.alignment.place import find_place
 from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.sides import sides
-from fouriscope.alignment.trials import Trials, weights_of
+from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Adjusted, Illumination, LEDArray
 
@@ -106,9 +106,9 @@ def align(
         depth = acquisition.optics.wavelength / acquisition.optics.na**2
         acquisition = _focused(acquisition, min(depth, focus_reach), say)
     if edge:
-        acquisition = _weighed(acquisition, weights_of(described))
+        acquisition = _weighed(acquisition, described.frame_weights)
         weights = _weights_without_penumbra(acquisition, certain=True)
-        between = np.flatnonzero(weights_of(acquisition) != weights)
+        between = np.flatnonzero(acquisition.frame_weights != weights)
         if len(between):
             listed = ", ".join(map(str, between[:8])) + ("…" if len(between) > 8 else "")
             say(
@@ -120,7 +120,7 @@ def align(
 
 
 def _weighed(acquisition: Acquisition, weights: NDArray[np.float64]) -> Acquisition:
-    same = np.array_equal(weights_of(acquisition), weights)
+    same = np.array_equal(acquisition.frame_weights, weights)
     return acquisition if same else replace(acquisition, weights=weights)
 
 
@@ -131,7 +131,7 @@ def _weights_without_penumbra(acquisition: Acquisition, *, certain: bool = False
         na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
         inside = np.asarray(acquisition.optics.passes(na))
         bright, dark = bright & inside, dark & ~inside
-    return np.where(bright | dark, weights_of(acquisition), 0.0)
+    return np.where(bright | dark, acquisition.frame_weights, 0.0)
 
 
 def _by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:

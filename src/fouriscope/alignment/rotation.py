@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.brightness import counted_pixels
-from fouriscope.alignment.trials import Trials, weights_of
+from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
@@ -118,7 +118,7 @@ def _likeness(
     patch = trials.patch
     radii = np.stack([np.hypot(*light.directions(patch.patch_center).T) for light in lights]) / patch.optics.na
     clear = (radii.max(axis=0) < 1 - EDGE) | (radii.min(axis=0) > 1 + EDGE)
-    here, weights = radii[AS_IT_IS], weights_of(patch)
+    here, weights = radii[AS_IT_IS], patch.frame_weights
     found = [np.empty((len(lights), 0))]
     for radius in RADII:
         inside = (here < radius) & (weights > 0)

@@ -127,18 +127,13 @@ class Trials:
         return optics.wavelength / (rows * optics.pixel), optics.wavelength / (columns * optics.pixel)
 
 
-def weights_of(acquisition: Acquisition) -> NDArray[np.float64]:
-    """One weight a frame, 1 where nothing is said."""
-    return np.ones(len(acquisition)) if acquisition.weights is None else np.array(acquisition.weights, np.float64)
-
-
 def _without_the_edge(patch: Acquisition) -> NDArray[np.float64]:
     """The weights of the patch, 0 for LEDs near the pupil's edge whose frames contradict the side they are believed on.
 
     One LED on the wrong side adds or takes direct light, which outweighs everything else a trial can tell. Where the
     brightness of the frames agrees with their sides, those at the edge are the best witnesses there are, and stay.
     """
-    weights, optics = weights_of(patch), patch.optics
+    weights, optics = patch.frame_weights, patch.optics
     radius = np.hypot(*patch.illumination.directions(patch.patch_center).T)
     inside = np.asarray(optics.passes(radius))
     sides = sides_of_edge(frame_means(patch), inside)

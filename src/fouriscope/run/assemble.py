@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from fouriscope.run.described import Described
 from fouriscope.run.memory import check_memory
 from fouriscope.settings import ReconstructionConfig, RunConfig
 from fouriscope.solvers import ADMM, EPRY, RED, Descent, Iterations, PnP, Residual, Seconds, Solver, Spectral, StopRule
-from fouriscope.solvers.start import StartName, starting_point
+from fouriscope.solvers.start import Start, StartName, first_sweeps
 
 SOLVERS: dict[str, type[Descent]] = {"pnp": PnP, "admm": ADMM, "red": RED, "spectral": Spectral}
 
@@ -146,7 +147,8 @@ def build_solver(
     prior_absorption: Prior | None = None,
     start: NDArray[Any] | None = None,
 ) -> Solver:
-    """The solver, ready to run; priors and ``start`` stand in for what a file cannot hold.
+    """The solver, ready to run; nothing is read or computed. Priors and ``start`` stand in for what
+    a file cannot hold.
 
     Frames that may hold anything are checked beforehand: :meth:`~fouriscope.Acquisition.check_frames`.
     """
@@ -172,7 +174,7 @@ def solver_with(
     sampler: Sampler,
     acquisition: Acquisition,
     config: ReconstructionConfig,
-    start: StartName | NDArray[Any],
+    start: Start,
     prior: Prior | None = None,
     prior_absorption: Prior | None = None,
 ) -> Solver:
@@ -182,7 +184,7 @@ def solver_with(
     early = config.solver.method == "spectral" and config.solver.start == "epry"
     calibration = build_calibration(config.calibration, early=early)
     if isinstance(start, str) and start == "epry" and config.calibration.zernike and config.solver.method != "epry":
-        start = starting_point(start, fidelity, sampler.population, modes=config.calibration.zernike_modes)
+        start = partial(first_sweeps, modes=config.calibration.zernike_modes)  # a pupil to refine, found beside it
     common: dict[str, Any] = {"start": start, "seed": config.solver.seed, "truth": acquisition.truth}
     solver = _build_method(config, fidelity, sampler, common, prior, prior_absorption)
     solver.calibration = calibration

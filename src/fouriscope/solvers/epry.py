@@ -16,7 +16,7 @@ from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.solvers._epry_arrays import mean_light, spectrum_of, union_of_pupils, x_of
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
-from fouriscope.solvers.start import StartName, starting_point
+from fouriscope.solvers.start import Start, checked_start, starting_point
 
 Order = Literal["na", "random", "sampler"]
 
@@ -120,11 +120,10 @@ class EPRY(Solver):
         pupil_step: float = 0.0,
         pupil_start: int = 1,
         decay: float = 0.0,
-        start: StartName | RealArray = "flat",
+        start: Start = "flat",
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
-        model = fidelity.model
         if order not in get_args(Order):
             raise InvalidInputError(f"order must be one of {', '.join(get_args(Order))}, got {order!r}")
         if not (math.isfinite(object_step) and object_step > 0):
@@ -141,17 +140,22 @@ class EPRY(Solver):
         self.order = order
         self.object_step, self.pupil_step = float(object_step), float(pupil_step)
         self.pupil_start, self.decay = int(pupil_start), float(decay)
-        self._spectrum = spectrum_of(model, starting_point(start, fidelity))
+        self._start = checked_start(start, fidelity.model)
+        self._iterations = 0
+
+    def go_to_start(self) -> None:
+        model = self.fidelity.model
+        self._spectrum = spectrum_of(model, starting_point(self._start, self.fidelity))
         pupil = union_of_pupils(model)
         self._largest_pupil = float(pupil.max())
         self._correction = (pupil > 0).astype(model.complex_dtype)
         self._brightest = mean_light(self._spectrum)
-        self._iterations = 0
         self._x = x_of(model, self._spectrum)
 
     @property
     def pupil(self) -> ComplexArray:
         """C on the frequency grid of the frame (margins included), zero frequency in the middle, 0 outside the disc."""
+        self.begin()
         return self.fidelity.model.pupils.on_frame_grid(self._correction)
 
     @property
@@ -172,6 +176,7 @@ class EPRY(Solver):
 
     @np.errstate(over="ignore", invalid="ignore")  # _check notices what overflows, and says it
     def step(self) -> StepReport:
+        self.begin()
         fading = 1 + self.decay * self._iterations
         object_step = self.object_step / fading
         pupil_step = self.pupil_step / fading if self._iterations + 1 >= self.pupil_start else 0.0
@@ -269,6 +274,7 @@ class EPRY(Solver):
         )
 
     def state(self) -> SolverState:
+        self.begin()
         arrays: dict[str, NDArray[Any]] = {"spectrum": self._spectrum, "correction": self._correction}
         arrays |= self._common_arrays()
         values = {
@@ -281,18 +287,18 @@ class EPRY(Solver):
     def load_estimate(self, state: SolverState) -> None:
         arrays = state.arrays
         self._load_calibration(state)
-        if self.calibration is not None:
-            self._correction = np.zeros(self.fidelity.model.pupils.box_shape, self._correction.dtype)
-            self._largest_pupil = float(union_of_pupils(self.fidelity.model).max())
-        for name, own in (("spectrum", self._spectrum), ("correction", self._correction)):
-            if name not in arrays or arrays[name].shape != own.shape or arrays[name].dtype != own.dtype:
-                found = f"{arrays[name].dtype} {arrays[name].shape}" if name in arrays else "none"
+        model = self.fidelity.model
+        for name, shape in (("spectrum", model.object_shape), ("correction", model.pupils.box_shape)):
+            expected = f"{model.complex_dtype} {shape}"
+            found = f"{arrays[name].dtype} {arrays[name].shape}" if name in arrays else "none"
+            if found != expected:
                 raise InvalidInputError(
-                    f"the state must hold a {name} of {own.dtype} {own.shape}, found {found}: continue with the "
-                    "solver, model and precision that saved it"
+                    f"the state must hold a {name} of {expected}, found {found}: continue with the solver, model and "
+                    "precision that saved it"
                 )
+        self._largest_pupil = float(union_of_pupils(model).max())
         self._spectrum, self._correction = arrays["spectrum"], arrays["correction"]
-        self._x = x_of(self.fidelity.model, self._spectrum)
+        self._x, self._has_estimate = x_of(model, self._spectrum), True
 
     def load_state(self, state: SolverState) -> None:
         values = state.values

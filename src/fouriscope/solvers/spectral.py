@@ -16,7 +16,7 @@ from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
 from fouriscope.solvers.descent import Descent
-from fouriscope.solvers.start import StartName
+from fouriscope.solvers.start import Start
 
 # Online, a step has half its length after so many passes over the frames: the noise of minibatches averages out.
 PASSES_TO_FADE = 5.0
@@ -104,7 +104,7 @@ class Spectral(Descent):
         denoiser_weight: float = 1.0,
         balance: bool = True,
         acceleration: bool = True,
-        start: StartName | RealArray = "flat",
+        start: Start = "flat",
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
@@ -157,7 +157,7 @@ class Spectral(Descent):
             self.fidelity.reweigh(self.fidelity.weights * self._worth)
 
     def iterate(self) -> StepReport:
-        began = SETTLED if self._start_name == "flat" else 0
+        began = SETTLED if self._starts_with("flat") else 0
         if not self._settled and self._iterations >= began:
             self._settle()
         x, real = self._x, self._x.dtype.type
