@@ -17,7 +17,7 @@ from fouriscope.cli.options import Config, console_of
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import load_config
-from fouriscope.run.assemble import build_geometry
+from fouriscope.run.assemble import build_geometry, check_priors
 from fouriscope.run.described import Described
 from fouriscope.run.memory import memory_available, memory_needed
 from fouriscope.settings import FramesSection
@@ -33,6 +33,7 @@ def show_info(
 ) -> None:
     """Say what a configuration compiles to and what is in its frames, with a verdict."""
     described, base, console = load_config(config), config.parent, console_of()
+    check_priors(described)
     geometry = build_geometry(described, base)
     report = report_geometry(geometry)
     console.print(escape(str(report)), soft_wrap=True)

@@ -24,6 +24,7 @@ from fouriscope.optics import (
     automatic_margin,
 )
 from fouriscope.priors import Prior, PriorLike, as_prior
+from fouriscope.priors.registry import prior_class
 from fouriscope.run.described import Described
 from fouriscope.run.memory import check_memory
 from fouriscope.settings import ReconstructionConfig, RunConfig
@@ -120,6 +121,17 @@ def build_prior(prior: PriorLike, *, where: str) -> Prior:
         return as_prior(prior)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"{where}: {error}") from error
+
+
+def check_priors(config: ReconstructionConfig) -> None:
+    """Raise, as a reconstruction would, for a prior that does not exist; none is built, a network may be large."""
+    for section in ("prior", "prior_absorption"):
+        spec = getattr(config, section)
+        if spec is not None:
+            try:
+                prior_class(spec)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"[{section}]: {error}") from error
 
 
 def build_stop(section: settings.Stop) -> StopRule:

@@ -18,8 +18,8 @@ from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.optics import Geometry
 from fouriscope.priors import Prior
 from fouriscope.run.assemble import build_prior, build_solver
-from fouriscope.run.config import explain
 from fouriscope.settings import ReconstructionConfig
+from fouriscope.settings.explaining import explain
 from fouriscope.solvers import Callback, Iterations, Solver
 from fouriscope.solvers.spectral import frame_worth
 from fouriscope.solvers.truth import observed_truth
