@@ -17,7 +17,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import Loss, LossName, PoissonLoss, as_loss
 from fouriscope.priors import Prior, PriorLike
 from fouriscope.priors.registry import available_priors
-from fouriscope.run.assemble import build_prior
+from fouriscope.run.priors import build_prior
 from fouriscope.run.recipe import AUTO, completed, is_auto, suits_spectral
 from fouriscope.settings import ReconstructionConfig, RunConfig
 from fouriscope.settings.explaining import explain

@@ -16,7 +16,7 @@ from fouriscope.acquisition.streaming import read_through
 from fouriscope.acquisition.thumbnails import image_uri, led_map_uri, page
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics, Pupil
-from fouriscope.optics.illumination import told_of_directions
+from fouriscope.optics._points import told_of_directions
 
 
 def center_of_region(

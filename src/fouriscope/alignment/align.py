@@ -13,9 +13,10 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.aperture import find_na
 from fouriscope.alignment.array import Motion, refine_array
 from fouriscope.alignment.brightness import bright_gains, lattice_pitch
-from fouriscope.alignment.circles import AS_DESCRIBED, TooFewBrightFramesError
+from fouriscope.alignment.circles import TooFewBrightFramesError
 from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
+from fouriscope.alignment.orientation import AS_DESCRIBED
 from fouriscope.alignment.place import find_place
 from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.sides import sides

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.brightness import counted_pixels, frame_means, misplaced, place_by_brightness, sides_of_frames
+from fouriscope.alignment.orientation import AS_DESCRIBED, Orientation
 from fouriscope.calibration.positions import as_array
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import LEDArray, Optics
@@ -32,41 +32,6 @@ COST_OF_WRONG_SIDES = 0.5
 
 class TooFewBrightFramesError(InvalidInputError):
     """The frames hold too little direct light for circles to be seen."""
-
-
-class Orientation(NamedTuple):
-    """How the LEDs lie beside the camera's axes: (y, x) → (x, y) if ``transposed``, then signs."""
-
-    transposed: bool
-    flip_y: bool
-    flip_x: bool
-
-    def __call__(self, positions: Floats) -> Floats:
-        turned = positions[:, ::-1] if self.transposed else positions
-        return turned * np.where([self.flip_y, self.flip_x], -1.0, 1.0)
-
-    def __str__(self) -> str:
-        words = [
-            *(["x and y exchanged"] if self.transposed else []),
-            *(["y reversed"] if self.flip_y else []),
-            *(["x reversed"] if self.flip_x else []),
-        ]
-        return ", ".join(words) or "as described"
-
-    @property
-    def twin(self) -> Orientation:
-        """The one that intensities cannot tell from this one."""
-        return Orientation(self.transposed, not self.flip_y, not self.flip_x)
-
-
-AS_DESCRIBED = Orientation(transposed=False, flip_y=False, flip_x=False)
-# One of each pair of twins: those nearest to the description.
-ORIENTATIONS = (
-    AS_DESCRIBED,
-    Orientation(transposed=False, flip_y=True, flip_x=False),
-    Orientation(transposed=True, flip_y=False, flip_x=False),
-    Orientation(transposed=True, flip_y=True, flip_x=False),
-)
 
 
 @dataclass(frozen=True, eq=False)

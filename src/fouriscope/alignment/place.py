@@ -9,12 +9,8 @@ import numpy as np
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.array import refine_array
 from fouriscope.alignment.brightness import frame_means, misplaced, place_by_brightness, sides_of_frames
-from fouriscope.alignment.circles import (
-    ORIENTATIONS,
-    Orientation,
-    TooFewBrightFramesError,
-    find_array,
-)
+from fouriscope.alignment.circles import TooFewBrightFramesError, find_array
+from fouriscope.alignment.orientation import ORIENTATIONS, Orientation
 from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import LEDArray

@@ -17,9 +17,10 @@ from fouriscope.cli.options import Config, console_of
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import load_config
-from fouriscope.run.assemble import build_geometry, check_priors
+from fouriscope.run.assemble import build_geometry
 from fouriscope.run.described import Described
 from fouriscope.run.memory import memory_available, memory_needed
+from fouriscope.run.priors import check_priors
 from fouriscope.settings import FramesSection
 
 SHOWN = 8  # frames of which the reason is printed without being asked for

@@ -17,11 +17,12 @@ from fouriscope.calibration.gains import gain_ratios
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.optics import Geometry
 from fouriscope.priors import Prior
-from fouriscope.run.assemble import build_prior, build_solver
+from fouriscope.run.assemble import build_solver
+from fouriscope.run.priors import build_prior
 from fouriscope.settings import ReconstructionConfig
 from fouriscope.settings.explaining import explain
 from fouriscope.solvers import Callback, Iterations, Solver
-from fouriscope.solvers.spectral import frame_worth
+from fouriscope.solvers.frame_worth import frame_worth
 from fouriscope.solvers.truth import observed_truth
 from fouriscope.tuning.choice import STRENGTH, Criterion
 from fouriscope.tuning.holdout import hold_out
