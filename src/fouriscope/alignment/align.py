@@ -26,10 +26,10 @@ from fouriscope.optics import Adjusted, Illumination, LEDArray
 
 # Another place must explain the bright frames this much better than the described one, and so much more for each pitch
 # of the distance, unless fewer frames are then on the wrong side of the pupil's edge.
-PLACE_GAIN, GAIN_PER_PITCH = 0.05, 0.3
+BETTER_PLACE, BETTER_PER_PITCH = 0.05, 0.3
 # Another orientation must explain the frames this much better than the described one; within as much of it, nobody
 # can tell.
-ORIENTATION_GAIN = 0.2
+BETTER_ORIENTATION = 0.2
 
 Tell = Callable[[str], object]
 
@@ -142,20 +142,20 @@ def _by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
         say(f"place: not looked for, {error}")
         return acquisition
     best, described = fit.misfits[fit.best], fit.misfits[AS_DESCRIBED]
-    if best < (1 - ORIENTATION_GAIN) * described and fit.best != AS_DESCRIBED:
+    if best < (1 - BETTER_ORIENTATION) * described and fit.best != AS_DESCRIBED:
         say(
             f"place: the LEDs lie {fit.best} (or {fit.best.twin}; intensities cannot tell): misfit of the bright "
             f"frames {best:.4g}, as described {described:.4g}; {_place(fit.arrays[fit.best])}"
         )
         return replace(acquisition, illumination=fit.arrays[fit.best])
-    others = [o for o in fit.misfits if o != AS_DESCRIBED and fit.misfits[o] * (1 - ORIENTATION_GAIN) < described]
+    others = [o for o in fit.misfits if o != AS_DESCRIBED and fit.misfits[o] * (1 - BETTER_ORIENTATION) < described]
     orientation = "orientation as described"
     if others:
         orientation += f", but bright frames cannot tell it from {' or '.join(map(str, others))}"
     fewer = fit.misplaced[AS_DESCRIBED] < fit.misplaced_before
     array, (before, shifts) = fit.arrays[AS_DESCRIBED], as_array(acquisition.illumination)
     pitches = float(np.hypot(*np.subtract(array.offset, before.offset))) / lattice_pitch(before)
-    if fewer or described < (1 - PLACE_GAIN - GAIN_PER_PITCH * pitches) * fit.misfit_before:
+    if fewer or described < (1 - BETTER_PLACE - BETTER_PER_PITCH * pitches) * fit.misfit_before:
         say(f"place: {orientation}; {_place(array)}")
         return replace(acquisition, illumination=array if shifts is None else Adjusted(array, shifts))
     say(f"place: {orientation}, and so is the place")

@@ -22,8 +22,8 @@ from fouriscope.optics import LEDArray, Optics
 
 Floats = NDArray[np.float64]
 
-# A window of so many pixels at most is looked at: its spectrum is sharp enough, and its LEDs have one direction.
-LARGEST_WINDOW = 192
+# A part of so many pixels at most is looked at: its spectrum is sharp enough, and its LEDs have one direction.
+LARGEST_PART = 192
 # Bright-field frames used at most; more would only cost time.
 MOST_FRAMES = 80
 # If all frames lay on the wrong side of the pupil's edge, that would cost this share of the variance of the spectra.
@@ -153,20 +153,20 @@ class _Spectra:
             )
         # The brightest are surely inside the pupil, and seen with the least noise.
         leds = np.sort(leds[np.argsort(-means[leds])[:MOST_FRAMES]])
-        rows, columns = (min(size, LARGEST_WINDOW) for size in acquisition.frame_shape)
+        rows, columns = (min(size, LARGEST_PART) for size in acquisition.frame_shape)
         top, left = ((size - part) // 2 for size, part in zip(acquisition.frame_shape, (rows, columns), strict=True))
         na_y = np.fft.fftfreq(rows, optics.pixel)[:, None] * optics.wavelength
         na_x = np.fft.rfftfreq(columns, optics.pixel)[None, :] * optics.wavelength
         radius = np.hypot(na_y, na_x)
-        # Twice the NA is as far as discs reach; around DC the window spreads the direct light.
+        # Twice the NA is as far as discs reach; around DC the taper spreads the direct light.
         seen = (radius <= 2 * optics.na) & (radius > 2.5 * optics.wavelength / (min(rows, columns) * optics.pixel))
-        window = np.outer(np.hanning(rows + 2)[1:-1], np.hanning(columns + 2)[1:-1])
+        taper = np.outer(np.hanning(rows + 2)[1:-1], np.hanning(columns + 2)[1:-1])
         logs = np.empty((len(leds), int(seen.sum())))
         for b, led in enumerate(leds):
             frame = np.asarray(acquisition.frames.frame(int(led)), np.float64)
             frame = np.where(counted_pixels(acquisition, int(led), frame), frame, means[led])
             part = frame[top : top + rows, left : left + columns]
-            power = np.abs(np.fft.rfft2((part / means[led] - 1) * window)[seen]) ** 2
+            power = np.abs(np.fft.rfft2((part / means[led] - 1) * taper)[seen]) ** 2
             logs[b] = np.log(power + 1e-3 * np.median(power))
         contrast = logs - logs.mean(axis=0)
         contrast -= contrast.mean(axis=1, keepdims=True)
@@ -179,7 +179,7 @@ class _Spectra:
         na = array.directions(self.center)
         explained = 0.0
         for row, (y, x) in zip(self.contrast, na[self.leds], strict=True):
-            # A soft edge, one bin of the largest window wide, keeps the score smooth for the search.
+            # A soft edge, one bin of the largest part wide, keeps the score smooth for the search.
             one, other = self._disc(y, x), self._disc(-y, -x)
             inside, outside = one + other - 2 * one * other, (1 - one) * (1 - other)
             n_in, n_out = inside.sum(), outside.sum()
@@ -190,7 +190,7 @@ class _Spectra:
         return float(explained / self.total - COST_OF_WRONG_SIDES * wrong)
 
     def _disc(self, y: float, x: float) -> Floats:
-        step = self.optics.wavelength / (LARGEST_WINDOW * self.optics.pixel)
+        step = self.optics.wavelength / (LARGEST_PART * self.optics.pixel)
         distance = self.optics.na - np.hypot(self.na_y - y, self.na_x - x)
         return np.asarray(np.clip(distance / step + 0.5, 0.0, 1.0))
 

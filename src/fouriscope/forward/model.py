@@ -42,7 +42,7 @@ class ForwardModel(Grids):
         Pixels of the reconstruction; ``"auto"`` takes the smallest multiple of the frame that holds the intensity's
         band of the synthetic aperture, or for a "wave" that of the field.
     margin
-        Frame pixels around the window that are modelled but not seen by the loss, for fields that are not periodic.
+        Frame pixels around the window that are modelled but not seen by the loss, for samples that go on beyond it.
     patch_center
         (y, x) in metres of the imaged patch, from the optical axis: the angle of every LED depends on it.
     gains

@@ -46,7 +46,7 @@ class Geometry:
     frame_shape
         (rows, columns) of a measured frame.
     margin
-        Frame pixels on every side that are estimated but not measured, because a field continues beyond its frame.
+        Frame pixels on every side that are estimated but not measured, because a sample goes on beyond its frame.
     object_shape
         (rows, columns) of the reconstructed object, margin included.
     patch_center
