@@ -22,6 +22,7 @@ from tests.conftest import OPTICS
 from tests.run.problems import document
 
 LEDS = fs.LEDArray.square(3, pitch=4e-3, height=70e-3)
+IMPORTED = {"method": "spectral", "loss": "amplitude", "start": "epry", "denoiser_weight": 2.0, "batch": 20}
 DOCS = Path(__file__).parents[1] / "docs" / "configuration.md"
 
 
@@ -119,8 +120,21 @@ def test_an_unknown_method(keys: dict[str, Any], message: str) -> None:
     ],
 )
 def test_settings_refuse_what_makes_no_sense(make: type[settings.Section], keys: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(keys))):
+    with pytest.raises(InvalidInputError, match=rf"^settings\.{make.__name__}: .*{next(iter(keys))}") as caught:
         make(**keys)
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_made_in_python_say_what_a_file_would() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        settings.PnP(step=-1.0)
+    with pytest.raises(InvalidInputError) as read:
+        parse_config(document(solver={"step": -1.0}), where="here")
+    assert str(read.value) == str(caught.value).replace("settings.PnP: ", "here: solver.")
+    with pytest.raises(
+        InvalidInputError, match=r"^settings.Stop: unknown key 'iteration'; did you mean 'iterations'\?$"
+    ):
+        settings.Stop(iteration=5)  # type: ignore[call-arg]
 
 
 def test_a_misspelt_option_is_known_by_its_method() -> None:
@@ -187,6 +201,12 @@ class TestDoors:
         assert (changed.solver.method, changed.prior["name"]) == ("red", "l1")
         epry = overlaid(described, method=settings.EPRY(), batch=None)
         assert (epry.solver.sampler, epry.prior["name"], epry.solver.seed) == ("all", "none", 7)
+        imported = parse_config(document(object={"model": "wave"}, solver=IMPORTED), where="here")
+        phase = overlaid(imported, object="phase")
+        assert (phase.solver.method, phase.solver.loss, phase.solver.start) == ("pnp", "amplitude", "epry")
+        assert overlaid(imported, loss="poisson").solver.method == "pnp"
+        assert overlaid(imported, object="wave", iterations=3).solver == imported.solver
+        assert overlaid(imported, object="phase", method="red").solver.method == "red"
         with pytest.raises(InvalidInputError, match="must have a name that workers can build"):
             overlaid(described, prior=lambda image, sigma: image)
 

@@ -17,10 +17,11 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import Loss, LossName, PoissonLoss, as_loss
 from fouriscope.priors import Prior, PriorLike
 from fouriscope.priors.registry import available_priors
-from fouriscope.run.assemble import build_prior
-from fouriscope.run.config import explain
-from fouriscope.run.recipe import AUTO, completed, is_auto
+from fouriscope.run.priors import build_prior
+from fouriscope.run.recipe import AUTO, completed, is_auto, suits_spectral
 from fouriscope.settings import ReconstructionConfig, RunConfig
+from fouriscope.settings.explaining import explain
+from fouriscope.settings.methods import DEFAULT_METHOD
 
 Auto: TypeAlias = Literal["auto"]
 MethodName: TypeAlias = Literal["pnp", "admm", "red", "spectral", "epry"]
@@ -102,7 +103,10 @@ def overlaid(config: RunConfig, **choices: Unpack[Choices]) -> RunConfig:
         raise InvalidInputError("start must be a name here: each tile has an object of its own")
     frames = 0 if config.frames.weights is None else len(config.frames.weights)
     document = config.model_dump(mode="json", exclude_unset=True)
-    for section, keys in _sections(choices, frames).items():
+    chosen = _sections(choices, frames)
+    if config.solver.method == "spectral" and "method" not in chosen["solver"] and not suits_spectral(chosen):
+        chosen["solver"]["method"] = DEFAULT_METHOD  # as the recipe does
+    for section, keys in chosen.items():
         before = document.get(section, {})
         if section == "solver" and keys.get("method", config.solver.method) != config.solver.method:
             before = {key: value for key, value in before.items() if key in settings.Method.model_fields}

@@ -10,10 +10,11 @@ import numpy as np
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
-from fouriscope.run.config import absolute_paths, load_config
+from fouriscope.run.config import absolute_paths, load_config, parse_config
 from fouriscope.run.described import Described
 from fouriscope.run.importing import import_acquisition
-from fouriscope.settings import FramesSection, MicroscopeSection, PupilSection, Section
+from fouriscope.run.microscope import without_file
+from fouriscope.settings import FramesSection, MicroscopeSection, PupilSection, RunConfig, Section
 
 # What a folder may hold that says all: the description that `import` wrote, or that of a run.
 DESCRIPTIONS = ("acquisition.toml", "config.toml")
@@ -52,6 +53,11 @@ def load(path: str | Path, **sections: dict[str, Any] | Section) -> Acquisition:
     (9, (16, 16))
     >>> folder.cleanup()
     """
+    return Described(*description_of(path, **sections)).acquisition()
+
+
+def description_of(path: str | Path, **sections: dict[str, Any] | Section) -> tuple[RunConfig, Path]:
+    """The configuration of what lies at ``path``, as :func:`load` finds it, and where its relative paths start."""
     path = Path(path).expanduser().resolve()  # frames are read later, from wherever the user then is
     if not path.exists():
         raise InvalidInputError(f"{path}: no such file or folder")
@@ -61,7 +67,7 @@ def load(path: str | Path, **sections: dict[str, Any] | Section) -> Acquisition:
             raise InvalidInputError(
                 f"{described} says how the frames were taken; change {', '.join(sections)} there, or load the frames"
             )
-        return Described(load_config(described), described.parent).acquisition()
+        return load_config(described), described.parent
     with tempfile.TemporaryDirectory(prefix="fouriscope_") as folder:
         out = Path(folder) / "acquisition.toml"
         missing = import_acquisition(path, out, chosen=absolute_paths(_plain(sections), Path())).missing
@@ -73,7 +79,10 @@ def load(path: str | Path, **sections: dict[str, Any] | Section) -> Acquisition:
                 f"{path} does not say {first.key} ({first.meaning}){more}: give what is missing as "
                 f"fs.load(path, {section}={{{key!r}: {first.example}, …}}), or write it down with `fouriscope import`"
             )
-        return Described(load_config(out), out.parent).acquisition()
+        config = load_config(out)
+        document = absolute_paths(config.model_dump(mode="json", exclude_unset=True), out.parent)
+        document["illumination"] = without_file(config.illumination, out.parent)  # the file goes with the folder
+        return parse_config(document, where=str(path)), Path()
 
 
 def _plain(sections: dict[str, Any]) -> dict[str, dict[str, Any]]:

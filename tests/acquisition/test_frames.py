@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +235,7 @@ def acquisition(array: NDArray[Any], **options: Any) -> Acquisition:
 
 
 def test_an_acquisition_takes_arrays_and_frames() -> None:
-    plain = Acquisition(OPTICS, LEDS, stack())  # type: ignore[arg-type]
+    plain = Acquisition(OPTICS, LEDS, stack())
     assert isinstance(plain.frames, ArrayFrames)
     assert len(plain) == 5
     assert plain.frame_shape == (40, 30)
@@ -274,3 +276,13 @@ def test_check_frames_finds_an_empty_stack() -> None:
     array = np.zeros((5, 8, 8))
     array[4, 7, 7] = -1e-9
     acquisition(array).check_frames()
+
+
+def test_an_acquisition_takes_an_array_and_holds_frames() -> None:
+    """mypy checks the types of this test: an array is taken, and what it has become has ``frame``."""
+    data = Acquisition(OPTICS, LEDS, np.ones((len(LEDS), 4, 4), np.float32))
+    assert data.frames.frame(0).shape == (4, 4)
+    again = pickle.loads(pickle.dumps(replace(data, frames=np.zeros((len(LEDS), 4, 4), np.float32))))
+    assert not np.any(again.frames.frame(0))
+    with pytest.raises(TypeError, match="frames"):
+        Acquisition(OPTICS, LEDS)

@@ -22,7 +22,7 @@ from fouriscope.alignment import (
     sides,
 )
 from fouriscope.alignment.brightness import sides_of_edge
-from fouriscope.alignment.circles import AS_DESCRIBED
+from fouriscope.alignment.orientation import AS_DESCRIBED
 from fouriscope.alignment.trials import most_detailed_patch
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel

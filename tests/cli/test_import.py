@@ -19,7 +19,7 @@ from fouriscope.acquisition.acquisition import Acquisition
 from fouriscope.optics import LEDArray
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_acquisition
-from fouriscope.run.importing import STORAGE
+from fouriscope.run.described import STORAGE
 from tests.acquisition.test_readers import (
     COUNTS,
     FORMATS,

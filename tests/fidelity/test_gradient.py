@@ -374,7 +374,7 @@ def test_of_an_acquisition_takes_its_weights_and_mask() -> None:
     model = small_model("aberrated")
     frames, x = noisy_frames(model), random_x(model)
     weights, mask = np.linspace(0, 1, len(model)), np.eye(*model.frame_shape) == 0
-    acquisition = Acquisition(OPTICS, TURNED_LEDS, frames, weights=weights, mask=mask)  # type: ignore[arg-type]
+    acquisition = Acquisition(OPTICS, TURNED_LEDS, frames, weights=weights, mask=mask)
     fidelity = DataFidelity.of(acquisition, model, loss="amplitude")
     assert len(fidelity) == len(model)
     assert fidelity.loss == AmplitudeLoss()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fouriscope.forward import ForwardModel, check_adjoint, check_gradient
-from fouriscope.forward.model import LEDs
+from fouriscope.forward.grids import LEDs
 from fouriscope.forward.objects import ComplexArray
 from fouriscope.optics import Pupil
 from tests.conftest import ABERRATED, LEDS, OPTICS, small_model

@@ -16,13 +16,13 @@ from fouriscope.run import load_config
 from fouriscope.run.assemble import (
     build_acquisition,
     build_geometry,
-    build_priors,
     build_solver,
     build_stop,
 )
 from fouriscope.run.config import parse_config
 from fouriscope.run.inputs import resolved
 from fouriscope.run.microscope import build_illumination
+from fouriscope.run.priors import build_priors
 from fouriscope.settings import ReconstructionConfig, Stop
 from fouriscope.solvers import ADMM, RED, Descent, PnP, Spectral
 from tests.run.problems import config, document, write_acquisition

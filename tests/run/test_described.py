@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,13 @@ import fouriscope as fs
 from fouriscope.acquisition import Acquisition, ArrivingFrames
 from fouriscope.acquisition.masks import mask_of
 from fouriscope.acquisition.stored import StoredFrames
+from fouriscope.cli.app import main
 from fouriscope.cli.importing import run_import
 from fouriscope.errors import InvalidInputError
+from fouriscope.field import front
 from fouriscope.field.plan import FieldPlan
+from fouriscope.loading import description_of
+from fouriscope.run import described as described_module
 from fouriscope.run import load_config, start_run
 from fouriscope.run.assemble import build_geometry
 from fouriscope.run.config import parse_config
@@ -106,6 +111,20 @@ def test_frames_that_arrive_are_the_same(tmp_path: Path) -> None:
     same(region(tmp_path), data)
 
 
+def test_an_acquisition_is_seen_anew_without_reading_it_again(tmp_path: Path) -> None:
+    """After an alignment: another aperture makes dark field of bright, and the rest is what it was."""
+    config = described(tmp_path, roi=list(REGION), saturation="auto", reject="auto", bad_pixels="auto")
+    first = Described(config, tmp_path).acquisition()
+    wider = config.model_copy(update={"microscope": config.microscope.model_copy(update={"na": 0.07})})
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("survey_frames", "find_bad_pixels", "StreamedFrames"):
+            patch.setattr(described_module, name, None)
+        again = Described(wider, tmp_path).seen_anew(first)
+    same(again, Described(wider, tmp_path).acquisition())
+    assert again.optics.na == 0.07
+    assert np.any(np.asarray(again.frames) != np.asarray(first.frames))
+
+
 def test_a_planned_field_asks_at_its_tiles_too(tmp_path: Path) -> None:
     config = described(tmp_path)
     planned = config.model_copy(update={"frames": config.frames.model_copy(update={"path": None, "shape": WHOLE})})
@@ -178,3 +197,54 @@ class TestLoad:
         monkeypatch.chdir(tmp_path)
         data = fs.load("frames.npy", microscope=SCOPE, illumination={"kind": "file", "path": "leds.csv"})
         np.testing.assert_allclose(data.illumination.directions(), na)
+
+
+@pytest.mark.parametrize(
+    ("header", "values", "keys"),
+    [
+        ("row,column", np.argwhere(np.ones((7, 7))) - 3.0, {"pitch": 50e-6, "height": 2e-3, "rotation": 0.1}),
+        ("na_y,na_x", (np.argwhere(np.ones((7, 7))) - 3.0) / 50, {}),
+    ],
+)
+def test_a_description_found_by_looking_outlives_the_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str, values: Any, keys: dict[str, Any]
+) -> None:
+    """LEDs of a table are written out, so that workers of a field need no file that is gone."""
+    described(tmp_path)
+    lines = [header, *(f"{y:.17g},{x:.17g}" for y, x in values)]
+    (tmp_path / "leds.csv").write_text("\n".join(lines))
+    lights = {"kind": "file", "path": str(tmp_path / "leds.csv"), **keys}
+    config, base = description_of(tmp_path / "frames.npy", microscope=SCOPE, illumination=lights)
+    (tmp_path / "leds.csv").unlink()
+    monkeypatch.chdir("/")
+    loaded = Described(config, base).acquisition()
+    expected = values * keys["pitch"] if "pitch" in keys else values
+    found = loaded.illumination.positions if "pitch" in keys else loaded.illumination.directions()  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_field_takes_what_load_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_acquisition(tmp_path / "cells")
+    asked: list[tuple[RunConfig, Path]] = []
+    monkeypatch.setattr(front, "reconstruct_tiles", lambda config, base, *_, **__: asked.append((config, base)))
+    for given in (path, path.parent):
+        fs.reconstruct_field(given, tmp_path / "field", client=object(), iterations=3)
+    assert asked[0] == asked[1]
+    assert (asked[0][0].stop.iterations, asked[0][1]) == (3, path.parent.resolve())
+    with pytest.raises(InvalidInputError, match=r"does not say microscope\..*fouriscope import"):
+        fs.reconstruct_field(path.parent / "frames.npy", tmp_path / "field", client=object())
+
+
+def test_info_refuses_a_prior_as_a_reconstruction_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_acquisition(tmp_path, prior={"name": "tvv"})
+    told = []
+    for command in (["info", str(path)], ["reconstruct", str(path), "--out", str(tmp_path / "run")]):
+        monkeypatch.setattr(sys, "argv", ["fouriscope", *command])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        told.append(capsys.readouterr().err)
+    assert "[prior]: unknown prior 'tvv'; did you mean 'tv'" in told[0]
+    assert told[0] == told[1]

@@ -16,7 +16,9 @@ from fouriscope.fidelity import AllLEDs, DataFidelity, EpochSampler, StratifiedS
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import AMPLITUDE_FLOOR
 from fouriscope.optics import Pupil
-from fouriscope.solvers import EPRY, History, Iterations, epry
+from fouriscope.solvers import EPRY, History, Iterations
+from fouriscope.solvers._epry_arrays import DAMPING
+from fouriscope.solvers._epry_options import visiting_order
 from tests.conftest import ABERRATED, CASES, LEDS, OPTICS, noisy_frames, random_x, small_model
 from tests.solvers.problems import phase_problem
 
@@ -58,7 +60,7 @@ def plain_sweep(
     P = [stack[index[0]].astype(np.complex128) for stack, index in pupils]
     largest = max(np.abs(p).max() for p in P) * np.abs(S).max()
     for led in leds:
-        source, target = model._boxes(led)
+        source, target = model.boxes(led)
         Q, E = C * P[led], P[led] * S[source]
         psi = np.zeros(grid, np.complex128)
         psi[target] = Q * S[source]
@@ -69,9 +71,9 @@ def plain_sweep(
         y[window] = fidelity.frames.frame(led)
         u_new = np.where(seen, np.sqrt(np.maximum(np.where(seen, y, 0), 0)) * np.exp(1j * np.angle(u)), u)
         change = (np.fft.fft2(u_new - u) / scale)[target]
-        C = C + beta * np.abs(E) / largest * np.conj(E) / (np.abs(E) ** 2 + epry.DAMPING * largest**2) * change
+        C = C + beta * np.abs(E) / largest * np.conj(E) / (np.abs(E) ** 2 + DAMPING * largest**2) * change
         top = np.abs(Q).max()
-        S[source] += alpha * np.abs(Q) / top * np.conj(Q) / (np.abs(Q) ** 2 + epry.DAMPING * top**2) * change
+        S[source] += alpha * np.abs(Q) / top * np.conj(Q) / (np.abs(Q) ** 2 + DAMPING * top**2) * change
     return S, C * (np.max(np.abs(P), axis=0) > 0)
 
 
@@ -252,7 +254,8 @@ def test_from_the_axis_outwards_whatever_the_sampler_says() -> None:
     fidelity = phase_problem()
     shuffled = np.random.default_rng(0).permutation(len(fidelity))
     straight, mixed = (EPRY(fidelity, AllLEDs(leds), order="na") for leds in (np.arange(len(fidelity)), shuffled))
-    na = fidelity.model.geometry.illumination_na[shuffled[mixed._in_order(shuffled)]]
+    order = visiting_order("na", fidelity.model.geometry.na[shuffled], np.random.default_rng(0))
+    na = fidelity.model.geometry.illumination_na[shuffled[order]]
     assert np.all(np.diff(na) > -1e-9)
     np.testing.assert_array_equal(straight.solve(Iterations(2))["residual"], mixed.solve(Iterations(2))["residual"])
     np.testing.assert_array_equal(straight.x, mixed.x)

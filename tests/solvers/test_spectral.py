@@ -16,7 +16,7 @@ from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
 from fouriscope.priors import TV, NoPrior, Prior
 from fouriscope.solvers import History, Iterations, Spectral
-from fouriscope.solvers.spectral import frame_worth
+from fouriscope.solvers.frame_worth import frame_worth
 from fouriscope.solvers.start import StartName
 from tests.conftest import OPTICS
 

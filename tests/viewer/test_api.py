@@ -148,7 +148,7 @@ def test_epry_predicts_with_the_pupil_that_it_found(tmp_path: Path) -> None:
     assert checkpoint is not None
     spectrum, correction = (checkpoint[0].arrays[name] for name in ("spectrum", "correction"))
     centre = np.array([24])  # the LED on the axis, whose box lies on whole bins
-    source, target = model._boxes(24)
+    source, target = model.boxes(24)
     stack, index = model.pupils(centre)
     grid = np.zeros(model.geometry.grid_shape, complex)
     grid[target] = spectrum[source] * stack[index[0]] * correction

@@ -16,7 +16,7 @@ from fouriscope.acquisition.streaming import read_through
 from fouriscope.acquisition.thumbnails import image_uri, led_map_uri, page
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics, Pupil
-from fouriscope.optics.illumination import told_of_directions
+from fouriscope.optics._points import told_of_directions
 
 
 def center_of_region(
@@ -42,6 +42,19 @@ def center_of_region(
         center[0] + (row + (height - whole[0]) / 2) * pixel,
         center[1] + (column + (width - whole[1]) / 2) * pixel,
     )
+
+
+class _FramesOrArray:
+    """The type of a field that is given an array or frames, and holds frames."""
+
+    def __get__(self, owner: Acquisition | None, _: type[Acquisition]) -> Frames:
+        if owner is None:
+            raise AttributeError("frames")  # so a dataclass learns that there is no default
+        frames: Frames = owner.__dict__["frames"]
+        return frames
+
+    def __set__(self, owner: Acquisition, given: Frames | NDArray[Any]) -> None:
+        owner.__dict__["frames"] = ArrayFrames(given) if isinstance(given, np.ndarray) else given
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +101,7 @@ class Acquisition:
 
     optics: Optics
     illumination: Illumination
-    frames: Frames
+    frames: _FramesOrArray = _FramesOrArray()
     pupil: Pupil = field(default_factory=Pupil)
     patch_center: tuple[float, float] = (0.0, 0.0)
     weights: NDArray[Any] | None = None
@@ -98,8 +111,6 @@ class Acquisition:
     truth: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.frames, np.ndarray):
-            object.__setattr__(self, "frames", ArrayFrames(self.frames))
         if not isinstance(self.frames, Frames) or len(self.frames.shape) != 3:
             raise InvalidInputError(
                 "frames must be an array (frames, rows, columns) or an object with that shape and a method frame(i), "
@@ -127,7 +138,7 @@ class Acquisition:
         optics, told = self.optics, []
         if not self.pupil.is_clear:
             told.append(repr(self.pupil).replace("Pupil: ", "pupil with "))
-        left_out = 0 if self.weights is None else int(np.count_nonzero(np.asarray(self.weights) == 0))
+        left_out = np.count_nonzero(self.frame_weights == 0)
         told += [f"{left_out} frames left out"] if left_out else []
         told += [word for word, is_so in (("masked", self.mask is not None), ("periodic", self.periodic)) if is_so]
         lights = told_of_directions(self.illumination.directions())
@@ -153,6 +164,11 @@ class Acquisition:
     def frame_shape(self) -> tuple[int, int]:
         """(rows, columns) of a frame."""
         return self.frames.shape[1:]
+
+    @property
+    def frame_weights(self) -> NDArray[np.float64]:
+        """One weight for each frame, in a new array: 1 where none was given."""
+        return np.ones(len(self)) if self.weights is None else np.array(self.weights, np.float64)
 
     def check_frames(self, watch: Callable[[NDArray[Any], NDArray[Any] | None], object] | None = None) -> None:
         """Read every frame once and raise for one that holds NaN or infinite values, or nothing at all.

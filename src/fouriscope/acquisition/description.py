@@ -40,16 +40,7 @@ class FramesSource:
 
     def open(self) -> Frames:
         """The frames, lazily."""
-        return open_frames(
-            self.path,
-            kind=self.kind,
-            dataset=self.dataset,
-            axes=self.axes,
-            pattern=self.pattern,
-            files=self.files,
-            amplitude=self.amplitude,
-            power=1.0 if self.power is None else self.power,
-        )
+        return open_frames(**vars(self) | {"power": 1.0 if self.power is None else self.power})
 
 
 @dataclass(frozen=True)

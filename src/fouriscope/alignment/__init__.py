@@ -3,9 +3,10 @@
 from fouriscope.alignment.align import Alignment, align
 from fouriscope.alignment.aperture import ApertureFit, find_na
 from fouriscope.alignment.array import ArrayFit, refine_array
-from fouriscope.alignment.circles import ORIENTATIONS, CircleFit, Orientation, find_array
+from fouriscope.alignment.circles import CircleFit, find_array
 from fouriscope.alignment.exposure import ExposureFit, find_exposure
 from fouriscope.alignment.focus import FocusFit, find_focus
+from fouriscope.alignment.orientation import ORIENTATIONS, Orientation
 from fouriscope.alignment.place import PlaceFit, find_place
 from fouriscope.alignment.rotation import RotationFit, find_rotation
 from fouriscope.alignment.sides import sides

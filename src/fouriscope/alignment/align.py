@@ -13,22 +13,23 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.aperture import find_na
 from fouriscope.alignment.array import Motion, refine_array
 from fouriscope.alignment.brightness import bright_gains, lattice_pitch
-from fouriscope.alignment.circles import AS_DESCRIBED, TooFewBrightFramesError
+from fouriscope.alignment.circles import TooFewBrightFramesError
 from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
+from fouriscope.alignment.orientation import AS_DESCRIBED
 from fouriscope.alignment.place import find_place
 from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.sides import sides
-from fouriscope.alignment.trials import Trials, weights_of
+from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Adjusted, Illumination, LEDArray
 
 # Another place must explain the bright frames this much better than the described one, and so much more for each pitch
 # of the distance, unless fewer frames are then on the wrong side of the pupil's edge.
-PLACE_GAIN, GAIN_PER_PITCH = 0.05, 0.3
+BETTER_PLACE, BETTER_PER_PITCH = 0.05, 0.3
 # Another orientation must explain the frames this much better than the described one; within as much of it, nobody
 # can tell.
-ORIENTATION_GAIN = 0.2
+BETTER_ORIENTATION = 0.2
 
 Tell = Callable[[str], object]
 
@@ -106,9 +107,9 @@ def align(
         depth = acquisition.optics.wavelength / acquisition.optics.na**2
         acquisition = _focused(acquisition, min(depth, focus_reach), say)
     if edge:
-        acquisition = _weighed(acquisition, weights_of(described))
+        acquisition = _weighed(acquisition, described.frame_weights)
         weights = _weights_without_penumbra(acquisition, certain=True)
-        between = np.flatnonzero(weights_of(acquisition) != weights)
+        between = np.flatnonzero(acquisition.frame_weights != weights)
         if len(between):
             listed = ", ".join(map(str, between[:8])) + ("…" if len(between) > 8 else "")
             say(
@@ -120,7 +121,7 @@ def align(
 
 
 def _weighed(acquisition: Acquisition, weights: NDArray[np.float64]) -> Acquisition:
-    same = np.array_equal(weights_of(acquisition), weights)
+    same = np.array_equal(acquisition.frame_weights, weights)
     return acquisition if same else replace(acquisition, weights=weights)
 
 
@@ -131,7 +132,7 @@ def _weights_without_penumbra(acquisition: Acquisition, *, certain: bool = False
         na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
         inside = np.asarray(acquisition.optics.passes(na))
         bright, dark = bright & inside, dark & ~inside
-    return np.where(bright | dark, weights_of(acquisition), 0.0)
+    return np.where(bright | dark, acquisition.frame_weights, 0.0)
 
 
 def _by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
@@ -141,20 +142,20 @@ def _by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
         say(f"place: not looked for, {error}")
         return acquisition
     best, described = fit.misfits[fit.best], fit.misfits[AS_DESCRIBED]
-    if best < (1 - ORIENTATION_GAIN) * described and fit.best != AS_DESCRIBED:
+    if best < (1 - BETTER_ORIENTATION) * described and fit.best != AS_DESCRIBED:
         say(
             f"place: the LEDs lie {fit.best} (or {fit.best.twin}; intensities cannot tell): misfit of the bright "
             f"frames {best:.4g}, as described {described:.4g}; {_place(fit.arrays[fit.best])}"
         )
         return replace(acquisition, illumination=fit.arrays[fit.best])
-    others = [o for o in fit.misfits if o != AS_DESCRIBED and fit.misfits[o] * (1 - ORIENTATION_GAIN) < described]
+    others = [o for o in fit.misfits if o != AS_DESCRIBED and fit.misfits[o] * (1 - BETTER_ORIENTATION) < described]
     orientation = "orientation as described"
     if others:
         orientation += f", but bright frames cannot tell it from {' or '.join(map(str, others))}"
     fewer = fit.misplaced[AS_DESCRIBED] < fit.misplaced_before
     array, (before, shifts) = fit.arrays[AS_DESCRIBED], as_array(acquisition.illumination)
     pitches = float(np.hypot(*np.subtract(array.offset, before.offset))) / lattice_pitch(before)
-    if fewer or described < (1 - PLACE_GAIN - GAIN_PER_PITCH * pitches) * fit.misfit_before:
+    if fewer or described < (1 - BETTER_PLACE - BETTER_PER_PITCH * pitches) * fit.misfit_before:
         say(f"place: {orientation}; {_place(array)}")
         return replace(acquisition, illumination=array if shifts is None else Adjusted(array, shifts))
     say(f"place: {orientation}, and so is the place")

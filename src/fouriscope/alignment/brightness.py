@@ -31,7 +31,7 @@ def counted_pixels(acquisition: Acquisition, led: int, frame: NDArray[Any]) -> N
 
 def frame_means(acquisition: Acquisition) -> Floats:
     """The mean of what counts in every frame, not below 0; NaN of frames that are not used."""
-    used = np.ones(len(acquisition), bool) if acquisition.weights is None else np.asarray(acquisition.weights) > 0
+    used = acquisition.frame_weights > 0
     means = np.full(len(acquisition), np.nan)
     for led in np.flatnonzero(used):
         frame = np.asarray(acquisition.frames.frame(int(led)), np.float64)

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.brightness import counted_pixels, frame_means, misplaced, place_by_brightness, sides_of_frames
+from fouriscope.alignment.orientation import AS_DESCRIBED, Orientation
 from fouriscope.calibration.positions import as_array
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import LEDArray, Optics
 
 Floats = NDArray[np.float64]
 
-# A window of so many pixels at most is looked at: its spectrum is sharp enough, and its LEDs have one direction.
-LARGEST_WINDOW = 192
+# A part of so many pixels at most is looked at: its spectrum is sharp enough, and its LEDs have one direction.
+LARGEST_PART = 192
 # Bright-field frames used at most; more would only cost time.
 MOST_FRAMES = 80
 # If all frames lay on the wrong side of the pupil's edge, that would cost this share of the variance of the spectra.
@@ -32,41 +32,6 @@ COST_OF_WRONG_SIDES = 0.5
 
 class TooFewBrightFramesError(InvalidInputError):
     """The frames hold too little direct light for circles to be seen."""
-
-
-class Orientation(NamedTuple):
-    """How the LEDs lie beside the camera's axes: (y, x) → (x, y) if ``transposed``, then signs."""
-
-    transposed: bool
-    flip_y: bool
-    flip_x: bool
-
-    def __call__(self, positions: Floats) -> Floats:
-        turned = positions[:, ::-1] if self.transposed else positions
-        return turned * np.where([self.flip_y, self.flip_x], -1.0, 1.0)
-
-    def __str__(self) -> str:
-        words = [
-            *(["x and y exchanged"] if self.transposed else []),
-            *(["y reversed"] if self.flip_y else []),
-            *(["x reversed"] if self.flip_x else []),
-        ]
-        return ", ".join(words) or "as described"
-
-    @property
-    def twin(self) -> Orientation:
-        """The one that intensities cannot tell from this one."""
-        return Orientation(self.transposed, not self.flip_y, not self.flip_x)
-
-
-AS_DESCRIBED = Orientation(transposed=False, flip_y=False, flip_x=False)
-# One of each pair of twins: those nearest to the description.
-ORIENTATIONS = (
-    AS_DESCRIBED,
-    Orientation(transposed=False, flip_y=True, flip_x=False),
-    Orientation(transposed=True, flip_y=False, flip_x=False),
-    Orientation(transposed=True, flip_y=True, flip_x=False),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,20 +153,20 @@ class _Spectra:
             )
         # The brightest are surely inside the pupil, and seen with the least noise.
         leds = np.sort(leds[np.argsort(-means[leds])[:MOST_FRAMES]])
-        rows, columns = (min(size, LARGEST_WINDOW) for size in acquisition.frame_shape)
+        rows, columns = (min(size, LARGEST_PART) for size in acquisition.frame_shape)
         top, left = ((size - part) // 2 for size, part in zip(acquisition.frame_shape, (rows, columns), strict=True))
         na_y = np.fft.fftfreq(rows, optics.pixel)[:, None] * optics.wavelength
         na_x = np.fft.rfftfreq(columns, optics.pixel)[None, :] * optics.wavelength
         radius = np.hypot(na_y, na_x)
-        # Twice the NA is as far as discs reach; around DC the window spreads the direct light.
+        # Twice the NA is as far as discs reach; around DC the taper spreads the direct light.
         seen = (radius <= 2 * optics.na) & (radius > 2.5 * optics.wavelength / (min(rows, columns) * optics.pixel))
-        window = np.outer(np.hanning(rows + 2)[1:-1], np.hanning(columns + 2)[1:-1])
+        taper = np.outer(np.hanning(rows + 2)[1:-1], np.hanning(columns + 2)[1:-1])
         logs = np.empty((len(leds), int(seen.sum())))
         for b, led in enumerate(leds):
             frame = np.asarray(acquisition.frames.frame(int(led)), np.float64)
             frame = np.where(counted_pixels(acquisition, int(led), frame), frame, means[led])
             part = frame[top : top + rows, left : left + columns]
-            power = np.abs(np.fft.rfft2((part / means[led] - 1) * window)[seen]) ** 2
+            power = np.abs(np.fft.rfft2((part / means[led] - 1) * taper)[seen]) ** 2
             logs[b] = np.log(power + 1e-3 * np.median(power))
         contrast = logs - logs.mean(axis=0)
         contrast -= contrast.mean(axis=1, keepdims=True)
@@ -214,7 +179,7 @@ class _Spectra:
         na = array.directions(self.center)
         explained = 0.0
         for row, (y, x) in zip(self.contrast, na[self.leds], strict=True):
-            # A soft edge, one bin of the largest window wide, keeps the score smooth for the search.
+            # A soft edge, one bin of the largest part wide, keeps the score smooth for the search.
             one, other = self._disc(y, x), self._disc(-y, -x)
             inside, outside = one + other - 2 * one * other, (1 - one) * (1 - other)
             n_in, n_out = inside.sum(), outside.sum()
@@ -225,7 +190,7 @@ class _Spectra:
         return float(explained / self.total - COST_OF_WRONG_SIDES * wrong)
 
     def _disc(self, y: float, x: float) -> Floats:
-        step = self.optics.wavelength / (LARGEST_WINDOW * self.optics.pixel)
+        step = self.optics.wavelength / (LARGEST_PART * self.optics.pixel)
         distance = self.optics.na - np.hypot(self.na_y - y, self.na_x - x)
         return np.asarray(np.clip(distance / step + 0.5, 0.0, 1.0))
 

@@ -9,13 +9,9 @@ import numpy as np
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.array import refine_array
 from fouriscope.alignment.brightness import frame_means, misplaced, place_by_brightness, sides_of_frames
-from fouriscope.alignment.circles import (
-    ORIENTATIONS,
-    Orientation,
-    TooFewBrightFramesError,
-    find_array,
-)
-from fouriscope.alignment.trials import Trials, weights_of
+from fouriscope.alignment.circles import TooFewBrightFramesError, find_array
+from fouriscope.alignment.orientation import ORIENTATIONS, Orientation
+from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import LEDArray
 
@@ -71,7 +67,7 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
             f"{np.count_nonzero(sides > 0)} frames surely hold direct light, and {LEAST_FRAMES} are needed; are the "
             "frames in order?"
         )
-    bright = replace(acquisition, weights=np.where(sides > 0, weights_of(acquisition), 0.0))
+    bright = replace(acquisition, weights=np.where(sides > 0, acquisition.frame_weights, 0.0))
     trials = Trials.of(bright)
     circles = find_array(acquisition, orientations=ORIENTATIONS)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.brightness import counted_pixels
-from fouriscope.alignment.trials import Trials, weights_of
+from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
@@ -24,7 +24,7 @@ RADII, NEXT = (1.0, 1.4, 1.8, 2.2, 2.6, 3.0), 0.5
 EDGE = 0.03
 # A radius tells something if there are so many LEDs inside it and so many next to it.
 LEAST_INSIDE, LEAST_NEXT = 5, 4
-# The mean gain in likeness must be so many times its standard error.
+# The mean improvement of the likeness must be so many times its standard error.
 EVIDENCE = 1.5
 # The prediction itself improves with the turn that it led to.
 ROUNDS = 3
@@ -34,7 +34,7 @@ SETTLED = float(np.radians(0.15))
 
 @dataclass(frozen=True, eq=False)
 class RotationFit:
-    """The array as found, turned by ``turn`` radians; ``evidence`` is the gain of the first turn in standard errors."""
+    """The array as found, turned by ``turn`` radians; ``evidence`` is that of the first turn, in standard errors."""
 
     illumination: Illumination
     turn: float
@@ -51,8 +51,8 @@ def find_rotation(acquisition: Acquisition, *, trials: Trials | None = None) -> 
     LEDs within some radius are reconstructed, pupil included. The spectrum that they show reaches beyond them, so it
     predicts a part of the frames next to them. Each such frame is compared (correlation of amplitudes, which no
     exposure or gain changes) with its prediction at several turns. Over all radii and frames, the turn with
-    the largest sum wins, if the frames agree on it: the mean gain must be 1.5 times its standard error. That is done
-    again from there.
+    the largest sum wins, if the frames agree on it: the mean improvement must be 1.5 times its standard error. That
+    is done again from there.
 
     A misfit after all frames have been used tells much less: where neighbours are displaced alike, the object
     explains them at the wrong place as well.
@@ -118,7 +118,7 @@ def _likeness(
     patch = trials.patch
     radii = np.stack([np.hypot(*light.directions(patch.patch_center).T) for light in lights]) / patch.optics.na
     clear = (radii.max(axis=0) < 1 - EDGE) | (radii.min(axis=0) > 1 + EDGE)
-    here, weights = radii[AS_IT_IS], weights_of(patch)
+    here, weights = radii[AS_IT_IS], patch.frame_weights
     found = [np.empty((len(lights), 0))]
     for radius in RADII:
         inside = (here < radius) & (weights > 0)

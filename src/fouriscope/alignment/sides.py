@@ -35,7 +35,7 @@ def sides(acquisition: Acquisition) -> tuple[Bools, Bools]:
     nothing can be compared, and all are.
     """
     na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T) / acquisition.optics.na
-    counts = np.ones(len(na), bool) if acquisition.weights is None else np.asarray(acquisition.weights) > 0
+    counts = acquisition.frame_weights > 0
     means, grounds = np.full(len(na), np.nan), np.full(len(na), np.nan)
     # What the farthest LEDs show everywhere is the camera's or the room's.
     far = np.flatnonzero(counts & (na >= OUTER))

@@ -127,18 +127,13 @@ class Trials:
         return optics.wavelength / (rows * optics.pixel), optics.wavelength / (columns * optics.pixel)
 
 
-def weights_of(acquisition: Acquisition) -> NDArray[np.float64]:
-    """One weight a frame, 1 where nothing is said."""
-    return np.ones(len(acquisition)) if acquisition.weights is None else np.array(acquisition.weights, np.float64)
-
-
 def _without_the_edge(patch: Acquisition) -> NDArray[np.float64]:
     """The weights of the patch, 0 for LEDs near the pupil's edge whose frames contradict the side they are believed on.
 
     One LED on the wrong side adds or takes direct light, which outweighs everything else a trial can tell. Where the
     brightness of the frames agrees with their sides, those at the edge are the best witnesses there are, and stay.
     """
-    weights, optics = weights_of(patch), patch.optics
+    weights, optics = patch.frame_weights, patch.optics
     radius = np.hypot(*patch.illumination.directions(patch.patch_center).T)
     inside = np.asarray(optics.passes(radius))
     sides = sides_of_edge(frame_means(patch), inside)
@@ -152,7 +147,7 @@ def _without_the_edge(patch: Acquisition) -> NDArray[np.float64]:
 
 
 def most_detailed_patch(acquisition: Acquisition, side: int) -> Acquisition:
-    """The window of at most ``side`` × ``side`` pixels with the most fine structure, kept in memory."""
+    """The part of at most ``side`` × ``side`` pixels with the most fine structure, kept in memory."""
     rows, columns = acquisition.frame_shape
     height, width = min(side, rows), min(side, columns)
     top, left = (rows - height) // 2, (columns - width) // 2
@@ -160,7 +155,7 @@ def most_detailed_patch(acquisition: Acquisition, side: int) -> Acquisition:
     movable = getattr(acquisition.illumination, "height", None) is not None
     if movable and (height, width) != (rows, columns):
         top, left = most_detailed_corner(acquisition, height, width)
-    window = (slice(top, top + height), slice(left, left + width))
+    part = (slice(top, top + height), slice(left, left + width))
     center = center_of_region(
         acquisition.patch_center,
         (top, left, height, width),
@@ -168,25 +163,25 @@ def most_detailed_patch(acquisition: Acquisition, side: int) -> Acquisition:
         acquisition.optics.pixel,
         acquisition.illumination,
     )
-    stack = np.stack([np.asarray(acquisition.frames.frame(led)[window]) for led in range(len(acquisition))])
+    stack = np.stack([np.asarray(acquisition.frames.frame(led)[part]) for led in range(len(acquisition))])
     return replace(
         acquisition,
         frames=ArrayFrames(stack.astype(np.float32)),
-        mask=None if acquisition.mask is None else _window_of_mask(acquisition, window),
+        mask=None if acquisition.mask is None else _part_of_mask(acquisition, part),
         patch_center=center,
         periodic=acquisition.periodic and (height, width) == (rows, columns),
         truth=None,
     )
 
 
-def _window_of_mask(acquisition: Acquisition, window: tuple[slice, slice]) -> NDArray[Any]:
+def _part_of_mask(acquisition: Acquisition, part: tuple[slice, slice]) -> NDArray[Any]:
     mask = acquisition.mask
     assert mask is not None
-    return np.stack([mask_of(mask, led)[window] for led in range(len(acquisition))])
+    return np.stack([mask_of(mask, led)[part] for led in range(len(acquisition))])
 
 
 def most_detailed_corner(acquisition: Acquisition, height: int, width: int) -> tuple[int, int]:
-    """(top, left) of the window with the most fine structure in the frame that is lit most nearly along the axis.
+    """(top, left) of the part with the most fine structure in the frame that is lit most nearly along the axis.
 
     Fine structure scatters light into all frames; one large dark square has the largest variance, and tells nothing.
     """

@@ -20,6 +20,7 @@ from fouriscope.run import load_config
 from fouriscope.run.assemble import build_geometry
 from fouriscope.run.described import Described
 from fouriscope.run.memory import memory_available, memory_needed
+from fouriscope.run.priors import check_priors
 from fouriscope.settings import FramesSection
 
 SHOWN = 8  # frames of which the reason is printed without being asked for
@@ -33,6 +34,7 @@ def show_info(
 ) -> None:
     """Say what a configuration compiles to and what is in its frames, with a verdict."""
     described, base, console = load_config(config), config.parent, console_of()
+    check_priors(described)
     geometry = build_geometry(described, base)
     report = report_geometry(geometry)
     console.print(escape(str(report)), soft_wrap=True)

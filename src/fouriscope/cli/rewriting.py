@@ -13,7 +13,7 @@ from rich.progress import Progress as ProgressBar
 
 from fouriscope.acquisition.frames import open_frames
 from fouriscope.acquisition.tiled_store import Progress, write_tiled
-from fouriscope.run.importing import STORAGE
+from fouriscope.run.described import STORAGE
 
 MEMORY = "256MB"
 

@@ -3,13 +3,12 @@
 from fouriscope.fidelity.arriving import ArrivingSampler
 from fouriscope.fidelity.data import DataFidelity, ValueAndGradient
 from fouriscope.fidelity.losses import AmplitudeLoss, IntensityLoss, Loss, LossName, PoissonLoss, as_loss
+from fouriscope.fidelity.minibatch import Minibatch, Sampler
 from fouriscope.fidelity.pipeline import Contributions, Observer
 from fouriscope.fidelity.samplers import (
     AllLEDs,
     EpochSampler,
     FixedSubset,
-    Minibatch,
-    Sampler,
     StratifiedSampler,
     UniformSampler,
     make_sampler,

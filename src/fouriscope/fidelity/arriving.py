@@ -8,19 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity.samplers import Minibatch, StratifiedSampler
+from fouriscope.fidelity.minibatch import Minibatch
+from fouriscope.fidelity.samplers import StratifiedSampler
 
-# A frame that came late is drawn first until it was seen this often, or as often as the others of its field. An object
-# needs some tens of visits to explain a frame; more would make up for a past in which there was little to learn.
+# A frame that came late is drawn first until it was seen this often, or as often as the others of its side (bright or
+# dark field). An object needs some tens of visits to explain a frame; more would make up for a past in which there was
+# little to learn.
 CATCH_UP = 20
 
 
 class ArrivingSampler(StratifiedSampler):
     """Bright and dark field in proportion, of the LEDs that have arrived; those that came late come first.
 
-    Each hand of a field (bright or dark) begins with LEDs that are *behind*: seen less often than the mean of their
-    field, and less than :data:`CATCH_UP` times. They take at most half of the hand, the rest is dealt from the
-    shuffled deck. Within a field all of a hand weigh the same, and each field weighs as many LEDs as it has:
+    Each hand of a side (bright or dark field) begins with LEDs that are *behind*: seen less often than the mean of
+    their side, and less than :data:`CATCH_UP` times. They take at most half of the hand, the rest is dealt from the
+    shuffled deck. Within a side all of a hand weigh the same, and each side weighs as many LEDs as it has:
     bright-field frames, which hold the curvature, have no more weight than without late ones, so that a step that
     suited goes on suiting.
 
@@ -101,7 +103,7 @@ class ArrivingSampler(StratifiedSampler):
         return len(population) if self.wanted_batch is None else min(self.wanted_batch, len(population))
 
     def _going_on(self) -> dict[bool, NDArray[np.int64]]:
-        """What is left of the decks, by their field: an arrival must not deal the same LEDs again."""
+        """What is left of the decks, by their side: an arrival must not deal the same LEDs again."""
         return {bool(self.bright_field[deck.cards[0]]): deck.order for deck in self._decks if len(deck.cards)}
 
     def _go_on(self, left: dict[bool, NDArray[np.int64]]) -> None:

@@ -12,10 +12,10 @@ from fouriscope.acquisition import Acquisition, ArrayFrames, Frames, stream_belo
 from fouriscope.acquisition.masks import mask_of
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity.losses import Loss, as_loss
+from fouriscope.fidelity.minibatch import Minibatch
 from fouriscope.fidelity.pipeline import LEDPipeline, Measurements, Observer
-from fouriscope.fidelity.samplers import Minibatch
 from fouriscope.forward import ForwardModel
-from fouriscope.forward.model import LEDs
+from fouriscope.forward.grids import LEDs
 from fouriscope.forward.objects import RealArray
 
 

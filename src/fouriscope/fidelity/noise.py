@@ -18,7 +18,7 @@ def frame_noise(frame: NDArray[Any], mask: NDArray[Any] | None = None) -> float:
     """Standard deviation of the white noise in a frame, or in what a model leaves of it, from the corners of its
     spectrum. Pixels where ``mask`` is 0 do not count, whatever they hold.
 
-    A Hann window keeps the jump between opposite borders of a real (non-periodic) frame out of the corners. The power
+    A Hann taper keeps the jump between opposite borders of a real (non-periodic) frame out of the corners. The power
     of white noise is distributed exponentially over the bins, so its mean is the median / log 2, and the median is not
     moved by the few bins that an artefact may own. One frame of 100 × 100 pixels is good to 7 % (one standard
     deviation), one of 200 × 200 to 4 %.
@@ -28,16 +28,16 @@ def frame_noise(frame: NDArray[Any], mask: NDArray[Any] | None = None) -> float:
     True
     """
     rows, columns = frame.shape
-    window = np.outer(np.hanning(rows + 2)[1:-1], np.hanning(columns + 2)[1:-1])
+    taper = np.outer(np.hanning(rows + 2)[1:-1], np.hanning(columns + 2)[1:-1])
     image = np.asarray(frame, np.float64)
     counts = np.ones(frame.shape, bool) if mask is None else np.asarray(mask) != 0
     if not counts.any():
         return 0.0
-    window *= counts
-    spectrum = np.fft.rfft2(np.where(counts, image - image[counts].mean(), 0.0) * window)
+    taper *= counts
+    spectrum = np.fft.rfft2(np.where(counts, image - image[counts].mean(), 0.0) * taper)
     radius = np.hypot(np.fft.fftfreq(rows)[:, None], np.fft.rfftfreq(columns)[None, :])
     corner = radius >= np.quantile(radius, 1 - CORNER_SHARE)
-    power = np.abs(spectrum[corner]) ** 2 / np.sum(window**2)
+    power = np.abs(spectrum[corner]) ** 2 / np.sum(taper**2)
     return float(np.sqrt(np.median(power) / np.log(2)))
 
 

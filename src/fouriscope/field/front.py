@@ -10,7 +10,7 @@ from fouriscope.choices import Choices, overlaid
 from fouriscope.field.cluster import connected
 from fouriscope.field.prepare import Tell
 from fouriscope.field.reconstruct import FieldResult, reconstruct_tiles
-from fouriscope.run.config import load_config
+from fouriscope.loading import description_of
 
 
 def reconstruct_field(
@@ -34,7 +34,8 @@ def reconstruct_field(
     Parameters
     ----------
     description
-        The file that describes the frames, as ``fouriscope import`` writes it: workers read the frames themselves.
+        What :func:`fouriscope.load` understands: a description (``acquisition.toml``), or a file or folder of frames
+        that says everything itself. Workers read the frames from there.
     tile, overlap
         Frame pixels along a side of a tile, and the part that neighbours share: 128 and 0.2.
     workers, memory
@@ -56,11 +57,11 @@ def reconstruct_field(
         result = fs.reconstruct_field("acquisition.toml", "field", iterations=100, tell=print)
         print(result.failed or "all tiles are there")
     """
-    path = Path(description)
-    config = overlaid(load_config(path), **choices)
+    config, base = description_of(description)
+    config = overlaid(config, **choices)
     limit = None if memory is None else parse_bytes(memory)
     options: dict[str, Any] = {"tile": tile, "overlap": overlap, "memory": limit, "tell": tell}
     if client is not None:
-        return reconstruct_tiles(config, path.parent, out, client, **options)
+        return reconstruct_tiles(config, base, out, client, **options)
     with connected(workers=workers, memory=memory) as own:
-        return reconstruct_tiles(config, path.parent, out, own, **options)
+        return reconstruct_tiles(config, base, out, own, **options)

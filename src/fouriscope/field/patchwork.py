@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
-from fouriscope.forward.model import LEDs
+from fouriscope.forward.grids import LEDs
 from fouriscope.optics import Illumination, Optics, Pupil, automatic_object_shape
 
 Point = tuple[float, float]

@@ -18,7 +18,7 @@ from fouriscope.paper import phase_image
 from fouriscope.parallel import available_threads, threads
 from fouriscope.run.assemble import build_model, build_solver
 from fouriscope.run.described import Described
-from fouriscope.run.execute import close_stream, with_flat_start
+from fouriscope.run.execute import close_stream
 from fouriscope.settings import RunConfig
 from fouriscope.simulation import simulate
 from fouriscope.solvers import Iterations
@@ -117,6 +117,7 @@ def _probe(plan: FieldPlan, config: RunConfig, base: Path) -> tuple[float, float
     acquisition = _acquisition(plan, chosen, base)
     opened = time.perf_counter()
     solver = build_solver(acquisition, chosen)
+    solver.begin()
     built = time.perf_counter()
     iterations = min(PROBED_ITERATIONS, int(config.stop.iterations or 1))
     seconds = [record.seconds for record in solver.solve(Iterations(iterations))]
@@ -134,7 +135,7 @@ def _acquisition(plan: FieldPlan, config: RunConfig, base: Path) -> Acquisition:
     seen = Described(config, base)
     ones = np.ones((len(seen.illumination), *plan.tiling.tile_shape), np.float32)
     blank = Acquisition(seen.optics, seen.illumination, ArrayFrames(ones), patch_center=seen.patch_center)
-    model = build_model(blank, with_flat_start(config))
+    model = build_model(blank, config)
     truth = phase_image(model.object_shape, 1.0, None)
     x = truth if model.object.name == "phase" else np.stack([truth, 0.1 * truth])
     return replace(simulate(model, x.astype(model.dtype), seed=0), truth=None, periodic=False)

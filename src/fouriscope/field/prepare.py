@@ -27,7 +27,7 @@ from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import Described, open_stored
-from fouriscope.run.execute import close_stream, with_flat_start
+from fouriscope.run.execute import close_stream
 from fouriscope.run.image_files import load_image
 from fouriscope.run.inputs import input_files, resolved
 from fouriscope.run.provenance import file_checksums, machine_and_versions
@@ -200,7 +200,7 @@ def _dry_run(config: RunConfig, base: Path, margin: int) -> None:
     """Build the solver of one tile, so that what is wrong is told in seconds, not by every worker."""
     acquisition = tile_acquisition(config, base, margin)
     try:
-        build_solver(acquisition, with_flat_start(config))
+        build_solver(acquisition, config)
         acquisition.check_frames()
     finally:
         close_stream(acquisition)

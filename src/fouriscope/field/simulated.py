@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition, ArrayFrames, CalibratedFrames, Frames, FrameSequence
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.patchwork import PatchworkModel, Point, PupilOverField
-from fouriscope.forward.model import LEDs
+from fouriscope.forward.grids import LEDs
 from fouriscope.optics import Illumination, Optics, Pupil
 from fouriscope.optics.objective import require_finite
 from fouriscope.parallel import split

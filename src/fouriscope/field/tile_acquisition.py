@@ -29,7 +29,7 @@ def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64
     no object has. One direction for the whole tile cannot explain it, and the attempt spoils the tile. A few LEDs are
     concerned, each in a strip of tiles; elsewhere it counts as ever.
     """
-    given = np.ones(len(acquisition)) if acquisition.weights is None else np.asarray(acquisition.weights, np.float64)
+    given = acquisition.frame_weights
     if getattr(acquisition.illumination, "height", None) is None:  # directions that are the same everywhere
         return given
     rows, columns = (size / 2 + margin for size in acquisition.frame_shape)

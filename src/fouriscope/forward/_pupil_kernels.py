@@ -32,10 +32,10 @@ def _phase_row(y, x0, step, powers, defocus, sine2, phase):  # type: ignore[no-u
 
 
 @njit(**PIECE)
-def _disc_row(y, x0, step, limit2, gain, out):  # type: ignore[no-untyped-def]
+def _disc_row(y, x0, step, limit2, root_gain, out):  # type: ignore[no-untyped-def]
     for c in range(out.size):
         x = x0 + c * step
-        out[c] = gain if y * y + x * x <= limit2 else 0.0
+        out[c] = root_gain if y * y + x * x <= limit2 else 0.0
 
 
 @njit(**PIECE)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fouriscope.forward.model import ForwardModel, LEDs
+from fouriscope.forward.grids import LEDs
+from fouriscope.forward.model import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
 
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.forward import plain
+from fouriscope.forward.grids import Grids, LEDs
 from fouriscope.forward.objects import ComplexArray, ObjectModel, RealArray, object_model
 from fouriscope.forward.pupils import LEDPupils
-from fouriscope.optics import Geometry, Illumination, Optics, OpticsReport, Pupil, report_geometry
+from fouriscope.optics import Geometry, Illumination, Optics, Pupil
 from fouriscope.parallel import run_sliced, thread_count
 
-LEDs = Sequence[int] | NDArray[np.integer[Any]] | None
 
-
-class ForwardModel:
+class ForwardModel(Grids):
     r"""y_i = \|H_i o(x)\|², compiled once from the optics.
 
     H_i = F⁻¹ P_i S_i F: the object's spectrum is cropped around the direction k_i of LED i, multiplied by the pupil
@@ -43,7 +42,7 @@ class ForwardModel:
         Pixels of the reconstruction; ``"auto"`` takes the smallest multiple of the frame that holds the intensity's
         band of the synthetic aperture, or for a "wave" that of the field.
     margin
-        Frame pixels around the window that are modelled but not seen by the loss, for fields that are not periodic.
+        Frame pixels around the window that are modelled but not seen by the loss, for samples that go on beyond it.
     patch_center
         (y, x) in metres of the imaged patch, from the optical axis: the angle of every LED depends on it.
     gains
@@ -130,17 +129,6 @@ class ForwardModel:
         revised.pupils = LEDPupils(revised.geometry, revised.pupil, self.complex_dtype, revised.gains)
         return revised
 
-    def _place(self, geometry: Geometry) -> None:
-        """Where each LED's box starts in the object's spectrum, in FFT layout (DC first)."""
-        self.geometry = geometry
-        box = geometry.support_box
-        self.box_rows = (geometry.whole_bins[:, 0] + box.row0) % geometry.object_shape[0]
-        self.box_columns = (geometry.whole_bins[:, 1] + box.col0) % geometry.object_shape[1]
-
-    def __len__(self) -> int:
-        """Number of LEDs."""
-        return len(self.geometry.na)
-
     def __repr__(self) -> str:
         margin = f" with a margin of {self.geometry.margin}" if self.geometry.margin else ""
         return (
@@ -151,50 +139,9 @@ class ForwardModel:
         )
 
     @property
-    def optics(self) -> Optics:
-        return self.geometry.optics
-
-    @property
-    def frame_shape(self) -> tuple[int, int]:
-        """The measured window, in camera pixels."""
-        return self.geometry.frame_shape
-
-    @property
-    def object_shape(self) -> tuple[int, int]:
-        """Pixels of the object, margin included."""
-        return self.geometry.object_shape
-
-    @property
-    def object_pixel(self) -> tuple[float, float]:
-        """(height, width) of an object pixel in metres."""
-        return self.geometry.object_pixel
-
-    @property
-    def synthetic_na(self) -> float:
-        """Largest illumination NA + objective NA: the aperture of the reconstruction."""
-        return self.geometry.synthetic_na
-
-    @property
     def x_shape(self) -> tuple[int, ...]:
         """Shape of the unknown x."""
         return self.object.x_shape(self.object_shape)
-
-    def report(self) -> OpticsReport:
-        """What was compiled, in numbers, with warnings for a set-up that cannot work; print it."""
-        return report_geometry(self.geometry)
-
-    def led_indices(self, leds: LEDs) -> NDArray[np.int64]:
-        """``leds`` as a checked index array; None means all."""
-        if leds is None:
-            return np.arange(len(self))
-        indices = np.atleast_1d(np.asarray(leds))
-        if indices.ndim != 1 or indices.dtype.kind not in "iu":
-            raise InvalidInputError(f"LEDs must be given as whole numbers, got {leds!r}")
-        if indices.size and (indices.min() < 0 or indices.max() >= len(self)):
-            raise InvalidInputError(
-                f"LED numbers must lie in 0…{len(self) - 1}, got {int(indices.min())}…{int(indices.max())}"
-            )
-        return indices.astype(np.int64)
 
     def pupil_on_grid(self) -> ComplexArray:
         """P on the frame's frequency grid (margins included), zero frequency at n//2 of each axis."""
@@ -258,39 +205,12 @@ class ForwardModel:
         return self.apply(self.transmittance(x), leds)
 
     def apply(self, transmittance: ComplexArray, leds: LEDs = None) -> ComplexArray:
-        """H_i o for a complex object o: linear, written plainly; the compiled loops are tested against it."""
-        indices = self.led_indices(leds)
-        if np.shape(transmittance) != self.object_shape:
-            raise InvalidInputError(f"the object has {self.object_shape} pixels, got {np.shape(transmittance)}")
-        spectrum = np.fft.fft2(np.asarray(transmittance, self.complex_dtype)).astype(self.complex_dtype)
-        out = np.empty((len(indices), *self.frame_shape), self.complex_dtype)
-        grid = np.zeros(self.geometry.grid_shape, self.complex_dtype)
-        scale = grid.size / spectrum.size
-        window = self.window
-        for b, led in enumerate(indices):
-            source, target = self._boxes(int(led))
-            stack, index = self.pupils(indices[b : b + 1])
-            grid[target] = spectrum[source] * stack[index[0]]
-            out[b] = np.fft.ifft2(grid)[window] * scale
-        return out
+        """H_i o for a complex object o, which is linear in it."""
+        return plain.apply(self, transmittance, leds)
 
     def adjoint(self, fields: ComplexArray, leds: LEDs = None) -> ComplexArray:
         """Σ_i H_i† fields_i: from fields at the camera back to the object."""
-        indices = self.led_indices(leds)
-        fields = np.asarray(fields)
-        if fields.shape != (len(indices), *self.frame_shape):
-            raise InvalidInputError(
-                f"{len(indices)} fields of {self.frame_shape} pixels were expected, got shape {fields.shape}"
-            )
-        spectrum = np.zeros(self.object_shape, self.complex_dtype)
-        padded = np.zeros(self.geometry.grid_shape, self.complex_dtype)
-        window = self.window
-        for b, led in enumerate(indices):
-            source, target = self._boxes(int(led))
-            stack, index = self.pupils(indices[b : b + 1])
-            padded[window] = fields[b]
-            spectrum[source] += np.conj(stack[index[0]]) * np.fft.fft2(padded)[target].astype(self.complex_dtype)
-        return np.fft.ifft2(spectrum).astype(self.complex_dtype)
+        return plain.adjoint(self, fields, leds)
 
     def coverage(self, leds: LEDs = None, weights: ArrayLike | None = None) -> RealArray:
         """Σ_i w_i |P_i|² at every frequency of the object (DC first), scaled as H: how firmly LEDs hold it.
@@ -317,23 +237,6 @@ class ForwardModel:
     def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
         """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`)."""
         return self.object.pull_back(transmittance, derivative)
-
-    @property
-    def window(self) -> tuple[slice, slice]:
-        """The measured window inside the frame's grid (all of it without a margin)."""
-        margin = self.geometry.margin
-        return (slice(margin, margin + self.frame_shape[0]), slice(margin, margin + self.frame_shape[1]))
-
-    def _boxes(self, led: int) -> tuple[Any, Any]:
-        """Index arrays of LED's box in the object's spectrum and of the support box in the frame's spectrum."""
-        box = self.geometry.support_box
-        rows, columns = np.arange(box.height), np.arange(box.width)
-        source = np.ix_(
-            (self.box_rows[led] + rows) % self.object_shape[0], (self.box_columns[led] + columns) % self.object_shape[1]
-        )
-        grid = self.geometry.grid_shape
-        target = np.ix_((box.row0 + rows) % grid[0], (box.col0 + columns) % grid[1])
-        return source, target
 
 
 def _checked_gains(gains: ArrayLike | None, count: int) -> NDArray[np.float64] | None:

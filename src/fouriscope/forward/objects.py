@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.optics.grid_shapes import Band
 from fouriscope.parallel import run_sliced
 
 RealArray = NDArray[Any]
 ComplexArray = NDArray[Any]
 ObjectName = Literal["phase", "complex", "wave"]
-Band = Literal["intensity", "field"]
 Limits = tuple[float, float] | None
 
-# Amplitudes that a sample can have, beside the empty bright field; frames of a wrong gain included. Beyond them nothing
+# Amplitudes that a sample can have, beside the empty bright field; frames in a wrong unit included. Beyond them nothing
 # is measured, and a pixel that a step threw there would never come back: e^{−μ} has no slope where it is zero.
 BRIGHTEST = 5.0
 DARKEST = 1e-3

@@ -81,8 +81,7 @@ class LiveReconstruction:
         self.frames = frames
         self.model: ForwardModel = build_model(acquisition, config)
         self.solver: Solver | None = None
-        count = len(acquisition)
-        self.weights = np.ones(count) if acquisition.weights is None else np.asarray(acquisition.weights, np.float64)
+        self.weights = acquisition.frame_weights
         self._priors, self._start = (prior, prior_absorption), beginning_of(config, start)
         batch = None if config.solver.sampler == "all" else config.solver.batch
         self._sampler = ArrivingSampler(self.model.geometry.bright_field, batch)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fouriscope.optics.directions import Adjusted, Directions
-from fouriscope.optics.geometry import Geometry, SupportBox, automatic_object_shape
+from fouriscope.optics.geometry import Geometry, SupportBox
+from fouriscope.optics.grid_shapes import automatic_object_shape
 from fouriscope.optics.illumination import Illumination, LEDArray
 from fouriscope.optics.margin import automatic_margin
 from fouriscope.optics.objective import Optics

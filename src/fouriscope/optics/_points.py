@@ -65,3 +65,12 @@ def sines(lateral: FloatArray, height: float) -> FloatArray:
     """sin θ along each axis of rays that cover ``lateral`` (y, x) on their way of ``height``."""
     along_axes: FloatArray = lateral / np.sqrt(np.sum(lateral**2, axis=1, keepdims=True) + height**2)
     return along_axes
+
+
+def told_of_directions(na: FloatArray) -> str:
+    """How many LEDs there are and how far out, in words.
+
+    >>> told_of_directions(np.array([(0.0, 0.1), (0.3, 0.4)]))
+    '2 LEDs up to NA 0.5'
+    """
+    return f"{len(na)} LEDs up to NA {np.hypot(na[:, 0], na[:, 1]).max(initial=0.0):.3g}"

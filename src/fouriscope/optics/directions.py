@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.optics._points import FloatArray, read_only_pairs, require_point, select, sines
-from fouriscope.optics.illumination import Illumination, told_of_directions
+from fouriscope.optics._points import FloatArray, read_only_pairs, require_point, select, sines, told_of_directions
+from fouriscope.optics.illumination import Illumination
 from fouriscope.optics.objective import require_positive
 
 

@@ -7,9 +7,6 @@ and the pupil is evaluated at (m − fractions[i])·du: the crop stays on whole 
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -19,6 +16,7 @@ from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import require_point
+from fouriscope.optics.grid_shapes import Band, automatic_object_shape, require_margin, require_shape
 from fouriscope.optics.illumination import Illumination
 from fouriscope.optics.objective import Optics
 
@@ -35,37 +33,6 @@ class SupportBox(NamedTuple):
     width: int
 
 
-Band = Literal["intensity", "field"]
-
-
-def automatic_object_shape(
-    optics: Optics, largest_illumination_na: float, grid_shape: tuple[int, int], band: Band = "intensity"
-) -> tuple[int, int]:
-    """The object's shape that holds the *intensity* spectrum of everything the illumination reaches, or its *field*.
-
-    On each axis of Np frame pixels, with du = 1/(Np·pixel), the factor is ceil(2·round(2·(NA_ill + NA)/λ/du)/Np) for
-    the intensity, and about half of it for the field. The larger factor serves both axes, so that object pixels stay
-    square, and the object has factor × Np pixels.
-
-    Examples
-    --------
-    >>> optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
-    >>> automatic_object_shape(optics, 0.4766, (100, 100))
-    (500, 500)
-    >>> automatic_object_shape(optics, 0.4766, (100, 100), band="field")
-    (300, 300)
-    """
-    reach = (largest_illumination_na + optics.na) / optics.wavelength
-    factor = 1
-    for size in grid_shape:
-        reach_in_bins = reach * size * optics.pixel
-        by_rule = math.ceil(2 * round(2 * reach_in_bins) / size)
-        # A reach below two bins can round to too little; a crop on whole bins extends up to one bin beyond the reach.
-        by_need = math.ceil((2 * reach_in_bins + 3) / size)
-        factor = max(factor, by_need, by_rule if band == "intensity" else 1)
-    return factor * grid_shape[0], factor * grid_shape[1]
-
-
 @dataclass(frozen=True, eq=False)
 class Geometry:
     """Everything the forward model needs to know about space and frequency; make it with :meth:`compile`.
@@ -79,7 +46,7 @@ class Geometry:
     frame_shape
         (rows, columns) of a measured frame.
     margin
-        Frame pixels on every side that are estimated but not measured, because a field continues beyond its frame.
+        Frame pixels on every side that are estimated but not measured, because a sample goes on beyond its frame.
     object_shape
         (rows, columns) of the reconstructed object, margin included.
     patch_center
@@ -125,8 +92,8 @@ class Geometry:
         """
         center = require_point("patch_center", patch_center)
         na = illumination.directions(center)
-        frame = _require_shape("frame_shape", frame_shape)
-        border = _require_margin(margin)
+        frame = require_shape("frame_shape", frame_shape)
+        border = require_margin(margin)
         if isinstance(object_shape, str):
             if object_shape != "auto":
                 raise InvalidInputError(f"object_shape must be 'auto' or (rows, columns), got {object_shape!r}.")
@@ -140,9 +107,9 @@ class Geometry:
         if na.ndim != 2 or na.shape[1] != 2 or len(na) == 0 or not np.isfinite(na).all():
             raise InvalidInputError(f"na must be a finite (N, 2) array of (na_y, na_x), got shape {na.shape}.")
         object.__setattr__(self, "na", _read_only(na))
-        object.__setattr__(self, "frame_shape", _require_shape("frame_shape", self.frame_shape))
-        object.__setattr__(self, "margin", _require_margin(self.margin))
-        object.__setattr__(self, "object_shape", _require_shape("object_shape", self.object_shape))
+        object.__setattr__(self, "frame_shape", require_shape("frame_shape", self.frame_shape))
+        object.__setattr__(self, "margin", require_margin(self.margin))
+        object.__setattr__(self, "object_shape", require_shape("object_shape", self.object_shape))
         object.__setattr__(self, "patch_center", require_point("patch_center", self.patch_center))
         self._check_camera()
         self._check_object()
@@ -254,23 +221,3 @@ class Geometry:
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
     array.setflags(write=False)
     return array
-
-
-def _require_shape(name: str, shape: Sequence[int]) -> tuple[int, int]:
-    try:
-        rows, columns = (operator.index(size) for size in shape)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must be two integers (rows, columns), got {shape!r}.") from None
-    if rows < 4 or columns < 4:
-        raise InvalidInputError(f"{name} must be at least 4 pixels on each axis, got {shape!r}.")
-    return rows, columns
-
-
-def _require_margin(margin: int) -> int:
-    try:
-        border = operator.index(margin)
-    except TypeError:
-        raise InvalidInputError(f"margin must be a whole number of frame pixels, got {margin!r}.") from None
-    if border < 0:
-        raise InvalidInputError(f"margin must not be negative, got {border}; 0 is no margin.")
-    return border

@@ -15,8 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.optics._points import FloatArray, read_only_pairs, require_count, require_point, select, sines
+from fouriscope.optics._points import (
+    FloatArray,
+    read_only_pairs,
+    require_count,
+    require_point,
+    select,
+    sines,
+    told_of_directions,
+)
 from fouriscope.optics.objective import require_finite, require_positive
+from fouriscope.optics.rings import ring_points
 from fouriscope.optics.slide import GlassSlide, tangent_through_slide
 from fouriscope.optics.spiral import Start, spiral_steps
 
@@ -183,21 +192,7 @@ class LEDArray:
 
         The first LED of each ring lies at ``start_angle`` (radians from x towards y), the others follow in equal steps.
         """
-        if len(radii) != len(counts) or len(radii) == 0:
-            raise InvalidInputError(
-                f"rings need one count for each radius, got {len(radii)} radii and {len(counts)} counts."
-            )
-        rings = []
-        for radius, given in zip(radii, counts, strict=True):
-            count = require_count("a count of LEDs", given)
-            if not radius >= 0 or count < 1 or (radius == 0 and count != 1):
-                raise InvalidInputError(
-                    f"a ring has a radius ≥ 0 and at least one LED (one only if the radius is 0), "
-                    f"got radius {radius!r} m with {count!r} LEDs."
-                )
-            angle = start_angle + 2 * np.pi * np.arange(count) / count
-            rings.append(radius * np.stack([np.sin(angle), np.cos(angle)], axis=1))
-        return cls.at(np.concatenate(rings), height, rotation=rotation, offset=offset, slide=slide)
+        return cls.at(ring_points(radii, counts, start_angle), height, rotation=rotation, offset=offset, slide=slide)
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -252,15 +247,6 @@ class LEDArray:
     def subset(self, indices: ArrayLike) -> LEDArray:
         """The same array with only the LEDs of ``indices`` (integers, or a boolean mask), in that order."""
         return replace(self, positions=select(self.positions, indices))
-
-
-def told_of_directions(na: FloatArray) -> str:
-    """How many LEDs there are and how far out, in words.
-
-    >>> told_of_directions(np.array([(0.0, 0.1), (0.3, 0.4)]))
-    '2 LEDs up to NA 0.5'
-    """
-    return f"{len(na)} LEDs up to NA {np.hypot(na[:, 0], na[:, 1]).max(initial=0.0):.3g}"
 
 
 def _row_major(y: FloatArray, x: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""How much of the field beyond a frame is modelled with it."""
+"""How much of the sample beyond a frame is modelled with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ MOST_MARGIN = 24
 
 
 def automatic_margin(frame_shape: tuple[int, int]) -> int:
-    """Frame pixels to estimate on every side of a frame that was cut out of a larger field: 16, or a few more.
+    """Frame pixels to estimate on every side of a frame that was cut out of a larger one: 16, or a few more.
 
     Light from beyond the frame reaches into it over some widths of the point spread function, and a periodic model
     would take it from the opposite border instead. Of the margins from 16 to 24 the one is taken with which Fourier

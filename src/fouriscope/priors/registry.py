@@ -85,18 +85,22 @@ def prior_from_spec(spec: Mapping[str, SpecValue]) -> Prior:
     >>> prior_from_spec({"name": "l1", "strength": 0.5})
     L1(strength=0.5)
     """
+    return prior_class(spec).from_parameters({key: value for key, value in spec.items() if key != "name"})
+
+
+def prior_class(spec: Mapping[str, SpecValue]) -> type[Prior]:
+    """The class that a description names; raises for a name or parameter that does not exist, and builds nothing."""
     if "name" not in spec:
         raise InvalidInputError(f'expected the description of a prior to hold "name", got the keys {sorted(spec)}')
     cls = _class_named(spec["name"])
-    parameters = {key: value for key, value in spec.items() if key != "name"}
     if cls is not CallablePrior:
         known = list(inspect.signature(cls).parameters)
-        unknown = sorted(set(parameters) - set(known))
+        unknown = sorted(set(spec) - {"name"} - set(known))
         if unknown:
             raise InvalidInputError(
                 f"the prior {spec['name']!r} has no parameter {', '.join(map(repr, unknown))}; it has {known or 'none'}"
             )
-    return cls.from_parameters(parameters)
+    return cls
 
 
 def as_prior(prior: PriorLike) -> Prior:

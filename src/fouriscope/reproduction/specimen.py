@@ -171,8 +171,7 @@ def _field(model: ForwardModel) -> tuple[int, int]:
 
 
 def _held_out(acquisition: Acquisition, seed: int, path: Path) -> NDArray[np.int64]:
-    weights = acquisition.weights
-    used = np.arange(len(acquisition)) if weights is None else np.flatnonzero(np.asarray(weights) > 0)
+    used = np.flatnonzero(acquisition.frame_weights > 0)
     geometry = Geometry.compile(
         acquisition.optics, acquisition.illumination, acquisition.frame_shape, patch_center=acquisition.patch_center
     )
@@ -188,7 +187,7 @@ def _held_out(acquisition: Acquisition, seed: int, path: Path) -> NDArray[np.int
 
 
 def _without(acquisition: Acquisition, leds: NDArray[np.int64]) -> Acquisition:
-    weights = np.ones(len(acquisition)) if acquisition.weights is None else np.array(acquisition.weights, np.float64)
+    weights = acquisition.frame_weights
     weights[leds] = 0
     return replace(acquisition, weights=weights)
 

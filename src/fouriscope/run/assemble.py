@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,13 @@ from fouriscope.optics import (
     Geometry,
     automatic_margin,
 )
-from fouriscope.priors import Prior, PriorLike, as_prior
+from fouriscope.priors import Prior
 from fouriscope.run.described import Described
 from fouriscope.run.memory import check_memory
+from fouriscope.run.priors import build_priors, refuse_prior
 from fouriscope.settings import ReconstructionConfig, RunConfig
 from fouriscope.solvers import ADMM, EPRY, RED, Descent, Iterations, PnP, Residual, Seconds, Solver, Spectral, StopRule
-from fouriscope.solvers.start import StartName, starting_point
+from fouriscope.solvers.start import Start, StartName, first_sweeps
 
 SOLVERS: dict[str, type[Descent]] = {"pnp": PnP, "admm": ADMM, "red": RED, "spectral": Spectral}
 
@@ -98,29 +99,6 @@ def build_calibration(section: settings.Calibration, *, early: bool = False) -> 
     return Calibration(wanted) if wanted else None
 
 
-def build_priors(
-    config: ReconstructionConfig, channels: int, prior: Prior | None = None, prior_absorption: Prior | None = None
-) -> list[Prior]:
-    """One prior for each image of the object; objects stand in for the configured ones (any callable, say)."""
-    first = prior if prior is not None else build_prior(config.prior, where="[prior]")
-    second = prior_absorption
-    if second is None and config.prior_absorption is not None:
-        second = build_prior(config.prior_absorption, where="[prior_absorption]")
-    if channels == 1:
-        if second is not None:
-            raise InvalidInputError("prior_absorption was given, but a phase object has no absorption: use 'complex'")
-        return [first]
-    return [first, copy.deepcopy(first) if second is None else second]
-
-
-def build_prior(prior: PriorLike, *, where: str) -> Prior:
-    """The prior that a file or an argument describes; a parameter of the wrong kind is an error of ``where``."""
-    try:
-        return as_prior(prior)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(f"{where}: {error}") from error
-
-
 def build_stop(section: settings.Stop) -> StopRule:
     """Whichever comes first of what the section [stop] names."""
     rules: list[StopRule] = []
@@ -146,7 +124,8 @@ def build_solver(
     prior_absorption: Prior | None = None,
     start: NDArray[Any] | None = None,
 ) -> Solver:
-    """The solver, ready to run; priors and ``start`` stand in for what a file cannot hold.
+    """The solver, ready to run; nothing is read or computed. Priors and ``start`` stand in for what
+    a file cannot hold.
 
     Frames that may hold anything are checked beforehand: :meth:`~fouriscope.Acquisition.check_frames`.
     """
@@ -172,7 +151,7 @@ def solver_with(
     sampler: Sampler,
     acquisition: Acquisition,
     config: ReconstructionConfig,
-    start: StartName | NDArray[Any],
+    start: Start,
     prior: Prior | None = None,
     prior_absorption: Prior | None = None,
 ) -> Solver:
@@ -182,7 +161,7 @@ def solver_with(
     early = config.solver.method == "spectral" and config.solver.start == "epry"
     calibration = build_calibration(config.calibration, early=early)
     if isinstance(start, str) and start == "epry" and config.calibration.zernike and config.solver.method != "epry":
-        start = starting_point(start, fidelity, sampler.population, modes=config.calibration.zernike_modes)
+        start = partial(first_sweeps, modes=config.calibration.zernike_modes)  # a pupil to refine, found beside it
     common: dict[str, Any] = {"start": start, "seed": config.solver.seed, "truth": acquisition.truth}
     solver = _build_method(config, fidelity, sampler, common, prior, prior_absorption)
     solver.calibration = calibration
@@ -227,7 +206,7 @@ def _build_method(
 ) -> Solver:
     method = config.solver
     if isinstance(method, settings.EPRY):
-        _refuse_prior(config, prior, prior_absorption)
+        refuse_prior(config, prior, prior_absorption)
         if config.calibration.zernike or config.calibration.pixels:
             raise InvalidInputError(
                 "EPRY recovers the pupil in its own way: set pupil_step (1 is usual) instead of a calibration of the "
@@ -236,12 +215,3 @@ def _build_method(
         return EPRY(fidelity, sampler, **method.options, **common)
     priors = build_priors(config, len(fidelity.model.object.channels), prior, prior_absorption)
     return SOLVERS[method.method](fidelity, sampler, priors, **method.options, **common)
-
-
-def _refuse_prior(config: ReconstructionConfig, prior: Prior | None, prior_absorption: Prior | None) -> None:
-    chosen = prior if prior is not None else build_prior(config.prior, where="[prior]")
-    if chosen.name != "none" or prior_absorption is not None or config.prior_absorption is not None:
-        raise InvalidInputError(
-            f'EPRY has no place for a prior, but the prior is {chosen.name!r}: set it to None (prior.name = "none"), '
-            'or use method "pnp"'
-        )

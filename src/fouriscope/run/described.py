@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,9 @@ from fouriscope.run.image_files import load_image, mean_image
 from fouriscope.run.memory import default_budget
 from fouriscope.run.microscope import build_illumination, build_optics, build_pupil
 from fouriscope.settings import RunConfig
+
+# How frames are stored, which a reader must know before it can say anything else.
+STORAGE = ("kind", "dataset", "axes", "pattern", "files")
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +174,24 @@ class Described:
             truth=None if section.truth is None else load_image(self.folder / section.truth),
         )
 
+    def seen_anew(self, acquisition: Acquisition) -> Acquisition:
+        """``acquisition``, of the very frames that are described here, with the microscope that is.
+
+        Another aperture changes what is dark field, and so the corrections. Counts, masks and rejected frames depend on
+        the camera alone: nothing is read for them again, and frames that are in memory stay there.
+        """
+        frames = acquisition.frames
+        if isinstance(frames, CorrectedFrames):
+            frames = CorrectedFrames(frames.frames, self.corrections())
+        return replace(
+            acquisition,
+            optics=self.optics,
+            illumination=self.illumination,
+            pupil=self.pupil,
+            patch_center=self.patch_center,
+            frames=frames,
+        )
+
     def cut(self, image: NDArray[Any]) -> NDArray[Any]:
         """An image of whole frames cut to the region of interest; one of the region's own shape stays as it is."""
         if image.shape[-2:] != self.whole_shape or not isinstance(self.stored, StoredFrames):
@@ -223,12 +244,4 @@ def open_stored(config: RunConfig, folder: Path) -> Frames:
             "frames.path is missing: the shape of the frames is enough for `fouriscope info`, a reconstruction needs "
             "the file that holds them"
         )
-    return open_frames(
-        folder / section.path,
-        kind=section.kind,
-        dataset=section.dataset,
-        axes=section.axes,
-        pattern=section.pattern,
-        files=section.files,
-        roi=section.roi,
-    )
+    return open_frames(folder / section.path, roi=section.roi, **section.model_dump(include=set(STORAGE)))

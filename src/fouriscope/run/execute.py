@@ -12,6 +12,7 @@ from fouriscope.parallel import thread_count
 from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
+from fouriscope.run.described import Described
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.inputs import check_same_files, check_same_frames, input_files, resolved
 from fouriscope.run.judged import judge
@@ -44,14 +45,12 @@ def start_run(
     build_stop(config.stop)
     notes: tuple[str, ...] = ()
     nominal = acquisition.illumination.directions(acquisition.patch_center)
-    build_solver(acquisition, with_flat_start(config))  # bad input is told before frames are read, and nothing is left
+    build_solver(acquisition, config)  # bad input is told before frames are read, and nothing is left
     if config.alignment.is_wanted:
         alignment = aligned(acquisition, config.alignment, tell)
         notes = alignment.notes
         config = parse_config(with_alignment(resolved(config, base), alignment), where="after the alignment")
-        close_stream(acquisition)
-        acquisition = build_acquisition(config, base)
-        del alignment
+        acquisition = Described(config, base).seen_anew(alignment.acquisition)
     digest = FrameDigest(acquisition.frames.shape)
     acquisition.check_frames(digest.add)
     solver = build_solver(acquisition, config)
@@ -60,11 +59,6 @@ def start_run(
     }
     run = RunFolder.create(folder, resolved(config, base), origin)
     return _solve(run, solver, acquisition, config, callbacks, checkpoint_seconds, on_start)
-
-
-def with_flat_start(config: RunConfig) -> RunConfig:
-    """The configuration with a flat start, for a solver whose start is not used."""
-    return config.model_copy(update={"solver": config.solver.model_copy(update={"start": "flat"})})
 
 
 def close_stream(acquisition: Acquisition) -> None:

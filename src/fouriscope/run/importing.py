@@ -16,15 +16,13 @@ from fouriscope.acquisition.suggestions import Suggestion, suggest
 from fouriscope.acquisition.survey import Survey
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.config import parse_config
-from fouriscope.run.described import Described
+from fouriscope.run.described import STORAGE, Described
 from fouriscope.run.files import write_text
 from fouriscope.run.image_files import load_image
 from fouriscope.run.recipe import MEASURED
 from fouriscope.run.toml_lines import Document, assignment, overruled, toml_value
 from fouriscope.settings import RunConfig
 
-# How frames are stored, which a reader must know before it can say anything else.
-STORAGE = ("kind", "dataset", "axes", "pattern", "files")
 # A whole reconstruction of larger frames takes its time: a part shows whether all is well.
 LARGE_FRAME = 512
 FIRST_REGION = 256

@@ -53,6 +53,17 @@ def build_illumination(section: Any, folder: Path = Path()) -> Illumination:
     return LEDArray.at(np.array(section.positions), section.height, **common)
 
 
+def without_file(section: Any, folder: Path) -> dict[str, Any]:
+    """The keys of [illumination], with the LEDs of its file (looked for in ``folder``) written out."""
+    keys: dict[str, Any] = section.model_dump(mode="json", exclude_unset=True)
+    if not isinstance(section, FileSection):
+        return keys
+    table = read_led_table(folder / keys.pop("path"))
+    if table.kind == "na":
+        return keys | {"kind": "directions", "na": table.values.tolist()}
+    return keys | {"kind": "positions", "positions": (table.values * keys.pop("pitch", 1.0)).tolist()}
+
+
 def build_pupil(section: PupilSection, folder: Path) -> Pupil:
     """The aberrations of the section [pupil]; an array in it is looked for in ``folder``."""
     array = None if section.array is None else load_image(folder / section.array)

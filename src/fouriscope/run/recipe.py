@@ -73,12 +73,13 @@ def completed(chosen: Document, *, measured: bool) -> Document:
     method = chosen.get("solver", {}).get("method")
     if method == "epry":
         recipe |= MEASURED_EPRY if measured else {"prior": {"name": "none"}}
-    elif measured and method is None and not _suits_spectral(chosen):
+    elif measured and method is None and not suits_spectral(chosen):
         recipe["solver"]["method"] = ReconstructionConfig().solver.method
     return {section: recipe.get(section, {}) | chosen.get(section, {}) for section in recipe | chosen}
 
 
-def _suits_spectral(chosen: Document) -> bool:
+def suits_spectral(chosen: Document) -> bool:
+    """Whether the object and the loss that are chosen, if any, are those that "spectral" is for."""
     recipe = measured_sections()
     pairs = (("object", "model"), ("solver", "loss"))
     return all(chosen.get(section, {}).get(key, recipe[section][key]) == recipe[section][key] for section, key in pairs)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Adjusted, Directions, LEDArray
-from fouriscope.optics.illumination import told_of_directions
+from fouriscope.optics._points import told_of_directions
 
 FloatArray = NDArray[np.float64]
 

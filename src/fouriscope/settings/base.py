@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fouriscope.errors import InvalidInputError
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -20,3 +22,18 @@ class Section(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    if not TYPE_CHECKING:  # type checkers take the arguments from the fields
+
+        def __init__(self, **keys: Any) -> None:
+            try:
+                super().__init__(**keys)
+            except ValidationError as error:
+                from fouriscope.settings.explaining import explain
+
+                raise InvalidInputError(
+                    f"settings.{type(self).__name__}: {explain(error, type(self), keys)}"
+                ) from None  # pydantic's own error says the same in several lines
+
+        # As pydantic marks its own: a section inside a document is checked with it, not by calling this.
+        __init__.__pydantic_base_init__ = True

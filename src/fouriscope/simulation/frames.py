@@ -143,8 +143,8 @@ def simulate(
     frames: Frames
     if camera is not None:
         counts = np.stack([camera.expose(frame, rng) for frame in ideal])
-        gain = camera.photons * camera.counts_per_electron
-        frames = CalibratedFrames(ArrayFrames(counts), offset=camera.offset, gain=gain)
+        bright = camera.photons * camera.counts_per_electron
+        frames = CalibratedFrames(ArrayFrames(counts), offset=camera.offset, gain=bright)
     else:
         if snr_db is not None:
             _add_white_noise(ideal, snr_db, noise, rng)

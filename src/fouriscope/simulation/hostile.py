@@ -158,10 +158,10 @@ class HostileMicroscope:
         stored = frames if self.camera is None else self._counted(frames, _generator(seed, _NOISE))
         model = ForwardModel(self.optics, self.described, (self.frame, self.frame))
         offset = self.stored_offset
-        gain = float(np.median(stored[model.geometry.bright_field])) - offset
-        if gain <= 0:
+        bright = float(np.median(stored[model.geometry.bright_field])) - offset
+        if bright <= 0:
             raise InvalidInputError("the bright field has no light at all; give the camera more photons or more bits")
-        described: Frames = CalibratedFrames(ArrayFrames(stored), offset=offset, gain=gain)
+        described: Frames = CalibratedFrames(ArrayFrames(stored), offset=offset, gain=bright)
         return Acquisition(self.optics, self.described, described, periodic=not self.surround), truth
 
     def truth(self, seed: int) -> Truth:

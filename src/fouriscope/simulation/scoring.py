@@ -110,8 +110,8 @@ class _Comparison:
                 step = step / 2
             if not better < error:
                 break
-            gauge, gain, error = gauge + step, error - better, better
-            if gain < 1e-6 * error + 1e-12:
+            gauge, improved, error = gauge + step, error - better, better
+            if improved < 1e-6 * error + 1e-12:
                 break
         return error
 

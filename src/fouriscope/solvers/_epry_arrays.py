@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fouriscope.fidelity import DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.reductions import norm
+
+# δ, in units of the largest |·|² it stands beside: it only keeps 0/0 away, the steps are bounded by themselves.
+DAMPING = 1e-9
 
 
 def spectrum_of(model: ForwardModel, x: RealArray) -> ComplexArray:
@@ -43,3 +48,25 @@ def union_of_pupils(model: ForwardModel) -> RealArray:
         stack, index = model.pupils(np.arange(first, min(first + size, len(model))))
         np.maximum(union, np.abs(stack[index]).max(axis=0), out=union)
     return union
+
+
+def visit(
+    fidelity: DataFidelity,
+    spectrum: ComplexArray,
+    correction: ComplexArray,
+    leds: NDArray[np.int64],
+    steps: tuple[float, float, float],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Visit ``leds`` in turn, updating both arrays in place: (misfit, light) of each."""
+    from fouriscope.fidelity.kernels import for_loss
+    from fouriscope.solvers._epry_kernels import sweep
+
+    model, loss = fidelity.model, fidelity.loss
+    misfits, lights = np.empty(len(leds)), np.empty(len(leds))
+    for_loss(sweep, type(loss))(
+        *(spectrum, correction, *model.pupils(leds), model.box_rows[leds], model.box_columns[leds]),
+        *(*model.geometry.grid_shape, model.geometry.margin),
+        *fidelity.data_of(leds),
+        *(loss.epsilon, loss.is_projection, *steps, DAMPING, misfits, lights),
+    )
+    return misfits, lights

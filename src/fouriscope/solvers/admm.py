@@ -13,7 +13,7 @@ from fouriscope.priors import Prior
 from fouriscope.reductions import distance
 from fouriscope.solvers.base import SolverState, StepReport, relative_distance
 from fouriscope.solvers.descent import Descent
-from fouriscope.solvers.start import StartName
+from fouriscope.solvers.start import Start
 
 # Momentum starts anew when the trend of what an iteration moves has grown to so many times its least. Minibatches let
 # it fluctuate by less.
@@ -75,7 +75,7 @@ class ADMM(Descent):
         data_steps: int = 5,
         acceleration: bool = True,
         restart: bool = True,
-        start: StartName | RealArray = "flat",
+        start: Start = "flat",
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:

@@ -52,6 +52,9 @@ Callback = Callable[["Solver", Record], bool | None]
 class Solver(ABC):
     """x^k → x^{k+1}. Subclasses write :meth:`step`, which replaces ``self._x``, and declare their state.
 
+    A new solver has no estimate. :meth:`begin` computes the first when it is needed, which it is not if a state is
+    loaded.
+
     What a method has found is asked of it: the estimate ``x``, the ``model`` that predicts frames from it, a
     ``recovered_pupil``, the ``strengths`` of its priors. A subclass answers anew where it knows better.
 
@@ -80,12 +83,24 @@ class Solver(ABC):
         self.stop_reason: str | None = None
         self.calibration: Calibration | None = None
         self.frames_arrived: float = math.nan
+        self._has_estimate = False
         self._truth = observed_truth(fidelity.model, truth)
 
     @property
     def x(self) -> RealArray:
         """The current estimate; do not write to it."""
+        self.begin()
         return self._x
+
+    def begin(self) -> None:
+        """Go to x⁰, unless there is an estimate. Every question about what was found begins so."""
+        if not self._has_estimate:
+            self.go_to_start()
+            self._has_estimate = True
+
+    @abstractmethod
+    def go_to_start(self) -> None:
+        """Compute x⁰ and what the method keeps beside it."""
 
     @property
     def model(self) -> ForwardModel:
@@ -138,15 +153,16 @@ class Solver(ABC):
             self.calibration.measurements_grew(len(before) / len(population))
 
     def __repr__(self) -> str:
-        shape = " × ".join(map(str, self.x.shape))
+        shape = " × ".join(map(str, self.fidelity.model.x_shape))
         return f"{type(self).__name__}: x of {shape}, {self.history!r}"
 
     def observed(self) -> RealArray:
         """The part of x that is compared with the truth: the phase that the frames show."""
-        return observed_phase(self.fidelity.model, self._x)
+        return observed_phase(self.fidelity.model, self.x)
 
     def solve(self, stop: StopRule, callbacks: Sequence[Callback] = ()) -> History:
-        """Iterate until ``stop`` says so, or a callback returns True. Callbacks run outside the clock."""
+        """Iterate until ``stop`` says so, or a callback returns True. The start and callbacks are outside the clock."""
+        self.begin()
         self.stop_reason = stop(self.history)
         while self.stop_reason is None:
             seconds = self.history.last.seconds if len(self.history) else 0.0

@@ -16,7 +16,7 @@ from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport
 from fouriscope.solvers.denoising import Denoising
 from fouriscope.solvers.safeguard import Safeguard
-from fouriscope.solvers.start import StartName, starting_point
+from fouriscope.solvers.start import Start, StartName, checked_start, starting_point
 from fouriscope.solvers.step_control import StepControl
 
 RETREATS_AT_MOST = 30
@@ -57,7 +57,7 @@ class Descent(Solver):
         and goes back to the last good estimate if the run goes astray. A number is used as it is; if the run then
         diverges, :class:`DivergenceError` says so.
     start
-        "flat", "linear" (bright-field deconvolution), "epry" (four sweeps of it) or an array.
+        "flat", "linear" (bright-field deconvolution), "epry" (four sweeps of it), an array, or what computes one.
     seed
         Of the sampler and of the probes. Same seed, same result.
     truth
@@ -71,7 +71,7 @@ class Descent(Solver):
         priors: Sequence[Prior],
         *,
         step: float | Literal["auto"] = "auto",
-        start: StartName | RealArray = "flat",
+        start: Start = "flat",
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
@@ -83,8 +83,10 @@ class Descent(Solver):
         self._prepared = False
         self._iterations = 0
         self._began = 0  # the iteration at which the measurements became what they are
-        self._start_name = start if isinstance(start, str) else "array"
-        self._x = starting_point(start, fidelity, sampler.population)
+        self._start = checked_start(start, fidelity.model)
+
+    def go_to_start(self) -> None:
+        self._x = starting_point(self._start, self.fidelity, self.sampler.population)
         self.begin_at(self._x)
 
     @abstractmethod
@@ -122,6 +124,7 @@ class Descent(Solver):
 
     @np.errstate(over="ignore", invalid="ignore")  # the safeguard notices a step that goes astray, and acts
     def step(self) -> StepReport:
+        self.begin()
         if not self._prepared:
             self.find_step()
             self.denoise.reset()  # what a prior kept from an earlier run must not change this one
@@ -138,8 +141,11 @@ class Descent(Solver):
     def find_step(self) -> None:
         """Measure γ before the first iteration."""
         # An object that EPRY began absorbs, and is noisy: the flat one bounds its curvature, and costs less.
-        at = np.zeros_like(self._x) if self._start_name == "epry" else self._x
+        at = np.zeros_like(self._x) if self._starts_with("epry") else self._x
         self._control.find(self.fidelity, at, self.sampler, self.rng)
+
+    def _starts_with(self, name: StartName) -> bool:
+        return isinstance(self._start, str) and self._start == name
 
     def watch_step(self, s: RealArray, gradient: RealArray) -> None:
         """Two gradients over the same measurements show whether γ is too long."""
@@ -204,6 +210,7 @@ class Descent(Solver):
         self.denoise.reset()
 
     def state(self) -> SolverState:
+        self.begin()
         own = self.own_state()
         arrays: dict[str, NDArray[Any]] = {"x": self._x, **{f"own.{name}": a for name, a in own.arrays.items()}}
         if self._safeguard.refuge is not None:
@@ -223,9 +230,10 @@ class Descent(Solver):
 
     def load_estimate(self, state: SolverState) -> None:
         x = state.arrays["x"]
-        if x.shape != self._x.shape:
-            raise InvalidInputError(f"the saved estimate has shape {x.shape}, this solver {self._x.shape}")
-        self._x = x
+        expected = self.fidelity.model.x_shape
+        if x.shape != expected:
+            raise InvalidInputError(f"the saved estimate has shape {x.shape}, this solver {expected}")
+        self._x, self._has_estimate = x, True
         self._load_calibration(state)
 
     def load_state(self, state: SolverState) -> None:

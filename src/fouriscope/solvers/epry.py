@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +14,14 @@ from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
 from fouriscope.fidelity.pipeline import group_size
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
-from fouriscope.solvers._epry_arrays import mean_light, spectrum_of, union_of_pupils, x_of
+from fouriscope.solvers._epry_arrays import mean_light, spectrum_of, union_of_pupils, visit, x_of
+from fouriscope.solvers._epry_options import Order, check_options, visiting_order
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
-from fouriscope.solvers.start import StartName, starting_point
+from fouriscope.solvers.start import Start, checked_start, starting_point
 
-Order = Literal["na", "random", "sampler"]
-
-# δ, in units of the largest |·|² it stands beside: it only keeps 0/0 away, the steps are bounded by themselves.
-DAMPING = 1e-9
 # The light of an object that explains the frames is at most that of all frames together; beyond this many times that,
 # a run is lost.
 ALARM = 100.0
-# Directions nearer than this are on one ring: rounding must not decide in which order it is gone round.
-SAME_NA = 1e-6
 
 
 class EPRY(Solver):
@@ -120,38 +115,31 @@ class EPRY(Solver):
         pupil_step: float = 0.0,
         pupil_start: int = 1,
         decay: float = 0.0,
-        start: StartName | RealArray = "flat",
+        start: Start = "flat",
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
-        model = fidelity.model
-        if order not in get_args(Order):
-            raise InvalidInputError(f"order must be one of {', '.join(get_args(Order))}, got {order!r}")
-        if not (math.isfinite(object_step) and object_step > 0):
-            raise InvalidInputError(f"object_step must be a positive number (1 is usual), got {object_step}")
-        if not (math.isfinite(pupil_step) and pupil_step >= 0):
-            raise InvalidInputError(
-                f"pupil_step must be a number of at least 0 (0 keeps the pupil, 1 recovers it), got {pupil_step}"
-            )
-        if not (isinstance(pupil_start, int | np.integer) and pupil_start >= 1):
-            raise InvalidInputError(f"pupil_start is an iteration, a whole number from 1, got {pupil_start!r}")
-        if not (math.isfinite(decay) and decay >= 0):
-            raise InvalidInputError(f"decay must be a number of at least 0 (0 keeps the steps), got {decay}")
+        check_options(order, object_step, pupil_step, pupil_start, decay)
         super().__init__(fidelity, sampler, seed=seed, truth=truth)
         self.order = order
         self.object_step, self.pupil_step = float(object_step), float(pupil_step)
         self.pupil_start, self.decay = int(pupil_start), float(decay)
-        self._spectrum = spectrum_of(model, starting_point(start, fidelity))
+        self._start = checked_start(start, fidelity.model)
+        self._iterations = 0
+
+    def go_to_start(self) -> None:
+        model = self.fidelity.model
+        self._spectrum = spectrum_of(model, starting_point(self._start, self.fidelity))
         pupil = union_of_pupils(model)
         self._largest_pupil = float(pupil.max())
         self._correction = (pupil > 0).astype(model.complex_dtype)
         self._brightest = mean_light(self._spectrum)
-        self._iterations = 0
         self._x = x_of(model, self._spectrum)
 
     @property
     def pupil(self) -> ComplexArray:
         """C on the frequency grid of the frame (margins included), zero frequency in the middle, 0 outside the disc."""
+        self.begin()
         return self.fidelity.model.pupils.on_frame_grid(self._correction)
 
     @property
@@ -172,11 +160,12 @@ class EPRY(Solver):
 
     @np.errstate(over="ignore", invalid="ignore")  # _check notices what overflows, and says it
     def step(self) -> StepReport:
+        self.begin()
         fading = 1 + self.decay * self._iterations
         object_step = self.object_step / fading
         pupil_step = self.pupil_step / fading if self._iterations + 1 >= self.pupil_start else 0.0
         batch = self.sampler.draw(self.rng)
-        order = self._in_order(batch.leds)
+        order = visiting_order(self.order, self.fidelity.model.geometry.na[batch.leds], self.rng)
         order = order[self.fidelity.weights[batch.leds[order]] > 0]
         if self.fidelity.wants_hints:
             self.fidelity.expect(self.sampler.peek(self.rng))
@@ -189,7 +178,7 @@ class EPRY(Solver):
         for first in range(0, len(order), size):
             group = order[first : first + size]
             steps = (object_step, pupil_step, largest)
-            misfits[group], lights[group] = self._sweep(spectrum, correction, batch.leds[group], steps)
+            misfits[group], lights[group] = visit(self.fidelity, spectrum, correction, batch.leds[group], steps)
         if pupil_step:
             scale = spectrum.real.dtype.type(np.abs(correction[correction != 0]).mean())
             correction /= scale
@@ -226,39 +215,6 @@ class EPRY(Solver):
             correction[support & (correction == 0)] = 1  # bins that no LED had lit
             self._correction = np.where(support, correction, 0).astype(correction.dtype)
 
-    def _sweep(
-        self,
-        spectrum: ComplexArray,
-        correction: ComplexArray,
-        leds: NDArray[np.int64],
-        steps: tuple[float, float, float],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Visit ``leds`` in turn, updating both arrays in place: (misfit, light) of each."""
-        from fouriscope.fidelity.kernels import for_loss
-        from fouriscope.solvers._epry_kernels import sweep
-
-        fidelity, model, loss = self.fidelity, self.fidelity.model, self.fidelity.loss
-        misfits, lights = np.empty(len(leds)), np.empty(len(leds))
-        for_loss(sweep, type(loss))(
-            *(spectrum, correction, *model.pupils(leds), model.box_rows[leds], model.box_columns[leds]),
-            *(*model.geometry.grid_shape, model.geometry.margin),
-            *fidelity.data_of(leds),
-            *(loss.epsilon, loss.is_projection, *steps, DAMPING, misfits, lights),
-        )
-        return misfits, lights
-
-    def _in_order(self, leds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where in ``leds`` to find the LED that is visited first, second…"""
-        if self.order == "sampler":
-            return np.arange(len(leds))
-        if self.order == "random":
-            return self.rng.permutation(len(leds))
-        na_y, na_x = self.fidelity.model.geometry.na[leds].T
-        rings = np.rint(np.hypot(na_y, na_x) / SAME_NA)
-        # + 0.0 makes −0 into 0, which arctan2 would put at the other end of the round.
-        angles = np.arctan2(np.rint(na_y / SAME_NA) + 0.0, np.rint(na_x / SAME_NA) + 0.0)
-        return np.lexsort((angles, rings))
-
     def _check(self, misfit: float, light: float, brightest: float) -> None:
         if light <= ALARM * brightest * len(self.fidelity) and math.isfinite(misfit):
             return
@@ -269,6 +225,7 @@ class EPRY(Solver):
         )
 
     def state(self) -> SolverState:
+        self.begin()
         arrays: dict[str, NDArray[Any]] = {"spectrum": self._spectrum, "correction": self._correction}
         arrays |= self._common_arrays()
         values = {
@@ -281,18 +238,18 @@ class EPRY(Solver):
     def load_estimate(self, state: SolverState) -> None:
         arrays = state.arrays
         self._load_calibration(state)
-        if self.calibration is not None:
-            self._correction = np.zeros(self.fidelity.model.pupils.box_shape, self._correction.dtype)
-            self._largest_pupil = float(union_of_pupils(self.fidelity.model).max())
-        for name, own in (("spectrum", self._spectrum), ("correction", self._correction)):
-            if name not in arrays or arrays[name].shape != own.shape or arrays[name].dtype != own.dtype:
-                found = f"{arrays[name].dtype} {arrays[name].shape}" if name in arrays else "none"
+        model = self.fidelity.model
+        for name, shape in (("spectrum", model.object_shape), ("correction", model.pupils.box_shape)):
+            expected = f"{model.complex_dtype} {shape}"
+            found = f"{arrays[name].dtype} {arrays[name].shape}" if name in arrays else "none"
+            if found != expected:
                 raise InvalidInputError(
-                    f"the state must hold a {name} of {own.dtype} {own.shape}, found {found}: continue with the "
-                    "solver, model and precision that saved it"
+                    f"the state must hold a {name} of {expected}, found {found}: continue with the solver, model and "
+                    "precision that saved it"
                 )
+        self._largest_pupil = float(union_of_pupils(model).max())
         self._spectrum, self._correction = arrays["spectrum"], arrays["correction"]
-        self._x = x_of(self.fidelity.model, self._spectrum)
+        self._x, self._has_estimate = x_of(model, self._spectrum), True
 
     def load_state(self, state: SolverState) -> None:
         values = state.values

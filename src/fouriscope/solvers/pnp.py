@@ -15,7 +15,7 @@ from fouriscope.forward.objects import RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import SolverState, StepReport, relative_distance
 from fouriscope.solvers.descent import Descent
-from fouriscope.solvers.start import StartName
+from fouriscope.solvers.start import Start
 
 # More gradient steps than this between two denoisings save little more and cost quality (docs/solver.md).
 STEPS_AT_MOST = 8
@@ -91,7 +91,7 @@ class PnP(Descent):
         step: float | Literal["auto"] = "auto",
         acceleration: bool = True,
         steps_per_denoising: int | Literal["auto"] = 1,
-        start: StartName | RealArray = "flat",
+        start: Start = "flat",
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:

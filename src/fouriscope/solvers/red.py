@@ -12,7 +12,7 @@ from fouriscope.forward.objects import RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import SolverState, StepReport, relative_distance
 from fouriscope.solvers.descent import Descent
-from fouriscope.solvers.start import StartName
+from fouriscope.solvers.start import Start
 
 
 class RED(Descent):
@@ -60,7 +60,7 @@ class RED(Descent):
         step: float | Literal["auto"] = "auto",
         denoiser_weight: float = 0.25,
         acceleration: bool = True,
-        start: StartName | RealArray = "flat",
+        start: Start = "flat",
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:

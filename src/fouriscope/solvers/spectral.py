@@ -16,19 +16,16 @@ from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
 from fouriscope.solvers.descent import Descent
-from fouriscope.solvers.start import StartName
+from fouriscope.solvers.frame_worth import frame_worth, harmonic_mean
+from fouriscope.solvers.start import Start
 
 # Online, a step has half its length after so many passes over the frames: the noise of minibatches averages out.
 PASSES_TO_FADE = 5.0
 # From a flat start, the iteration at which residuals are first taken for noise: before, they are the object itself.
 SETTLED = 10
-# The largest weight of a frame, in bright-field ones.
-MOST_WORTH = 100.0
 # The most momentum: 0.8 makes a step five times as long in the end, and still averages the noise of minibatches. More
 # would carry it on (1 is Nesterov's, and lets it grow from pass to pass).
 MOMENTUM = 0.8
-# Of the median coverage: frequencies that are seen less than this count as seen so much in their mean.
-LEAST_COVERAGE = 0.05
 
 
 class Spectral(Descent):
@@ -104,7 +101,7 @@ class Spectral(Descent):
         denoiser_weight: float = 1.0,
         balance: bool = True,
         acceleration: bool = True,
-        start: StartName | RealArray = "flat",
+        start: Start = "flat",
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
@@ -157,7 +154,7 @@ class Spectral(Descent):
             self.fidelity.reweigh(self.fidelity.weights * self._worth)
 
     def iterate(self) -> StepReport:
-        began = SETTLED if self._start_name == "flat" else 0
+        began = SETTLED if self._starts_with("flat") else 0
         if not self._settled and self._iterations >= began:
             self._settle()
         x, real = self._x, self._x.dtype.type
@@ -174,7 +171,7 @@ class Spectral(Descent):
         change *= np.divide(real(0.5), seen, out=np.zeros_like(seen), where=seen > 0)  # ∇ by (a, b) is twice ∂d/∂ō
         if any(prior.name != "none" for prior in self.priors):
             tau = self.denoiser_weight
-            denoised = self.denoise(v, 1 / (2 * tau * _harmonic_mean(coverage)))
+            denoised = self.denoise(v, 1 / (2 * tau * harmonic_mean(coverage)))
             change += model.spectrum(_as_wave(v - denoised)) * real(tau)
         change *= np.where(seen > 0, real(alpha / (1 + tau)), real(0))
         moved = model.inverse_spectrum(change, out=change)
@@ -198,7 +195,7 @@ class Spectral(Descent):
         counted = fidelity.weights[leds] > 0
         scale = float(np.mean((fidelity.weights[leds] * variances[leds])[counted]))
         # Amplitudes tell half of what a wave is: the curvature of d along it is C, not 2C.
-        self.denoise.fix(2 * scale / len(leds), self._x, 1 / _harmonic_mean(self._coverage(fidelity.model)))
+        self.denoise.fix(2 * scale / len(leds), self._x, 1 / harmonic_mean(self._coverage(fidelity.model)))
         self._settled = True
 
     def settle_like(self, other: Self) -> None:
@@ -239,30 +236,6 @@ class Spectral(Descent):
             self._full = state.arrays["coverage"]
             # Of which model is not kept. It is measured again when its pass is over: the same if the model stayed.
             self._known = (None, float(values["measured_at"]))
-
-
-def frame_worth(variances: NDArray[np.float64], bright_field: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """1/σ_j² of every frame, beside that of a bright-field frame; NaN (a frame that is not used) gets 1.
-
-    A frame of a few counts can be explained perfectly by nothing at all: no frame is worth more than so many
-    bright-field ones.
-
-    >>> frame_worth(np.array([0.01, 0.01, 0.0001, 0.0]), np.array([True, True, False, False])).tolist()
-    [1.0, 1.0, 100.0, 100.0]
-    """
-    known = np.isfinite(variances)
-    bright = variances[known & bright_field]
-    reference = float(np.median(bright if bright.size else variances[known]))
-    if not reference > 0:
-        return np.ones(len(variances))
-    worth = reference / np.maximum(variances, reference / MOST_WORTH)
-    return np.where(known, worth, 1.0)
-
-
-def _harmonic_mean(coverage: RealArray) -> float:
-    """Of the coverage over the band; frequencies at its very edge, which hardly any frame sees, do not decide it."""
-    seen = coverage[coverage > 0].astype(np.float64)
-    return float(1 / np.mean(1 / np.maximum(seen, LEAST_COVERAGE * np.median(seen))))
 
 
 def _as_wave(images: RealArray) -> ComplexArray:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,36 +16,38 @@ from fouriscope.forward.objects import RealArray
 from fouriscope.optics.zernike_polynomials import fit_zernike
 
 StartName = Literal["flat", "linear", "epry"]
+# A name, an array, or what finds one from the fidelity and the LEDs that are used.
+Start: TypeAlias = StartName | RealArray | Callable[[DataFidelity, NDArray[np.int64] | None], RealArray]
 
 # Sweeps of EPRY for a start: the first finds most of the object, the others what lies in the margin.
 SWEEPS = 4
 
 
-def starting_point(
-    start: StartName | RealArray,
-    fidelity: DataFidelity,
-    population: NDArray[np.int64] | None = None,
-    *,
-    modes: Sequence[int] = (),
-) -> RealArray:
+def starting_point(start: Start, fidelity: DataFidelity, population: NDArray[np.int64] | None = None) -> RealArray:
     """x⁰: zeros for "flat", :func:`bright_field_deconvolution` for "linear", :func:`first_sweeps` for "epry", or an
-    array of the user's. EPRY looks at the frames of ``population`` only, all by default, and finds the pupil as well
-    if ``modes`` (Noll) says which of its aberrations are not known."""
-    model = fidelity.model
+    array of the user's. EPRY looks at the frames of ``population`` only, all by default."""
+    start = checked_start(start, fidelity.model)
+    if isinstance(start, np.ndarray):
+        return start
+    if start == "flat":
+        return np.zeros(fidelity.model.x_shape, fidelity.model.dtype)
+    if start == "linear":
+        return bright_field_deconvolution(fidelity)
+    return first_sweeps(fidelity, population) if start == "epry" else start(fidelity, population)
+
+
+def checked_start(start: Start, model: ForwardModel) -> Start:
+    """``start``, an array as a copy; raises if it is none. Nothing is computed."""
     if isinstance(start, np.ndarray):
         x = model.check_x(start).copy()
         if not np.all(np.isfinite(x)):
             raise InvalidInputError("the starting point holds NaN or infinite values")
         return x
-    if start == "flat":
-        return np.zeros(model.x_shape, model.dtype)
-    if start == "linear":
-        return bright_field_deconvolution(fidelity)
-    if start == "epry":
-        return first_sweeps(fidelity, population, modes=modes)
-    raise InvalidInputError(
-        f"start must be 'flat', 'linear', 'epry' or an array of shape {model.x_shape}, got {start!r}"
-    )
+    if not callable(start) and start not in get_args(StartName):
+        raise InvalidInputError(
+            f"start must be 'flat', 'linear', 'epry' or an array of shape {model.x_shape}, got {start!r}"
+        )
+    return start
 
 
 def first_sweeps(

@@ -17,11 +17,12 @@ from fouriscope.calibration.gains import gain_ratios
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.optics import Geometry
 from fouriscope.priors import Prior
-from fouriscope.run.assemble import build_prior, build_solver
-from fouriscope.run.config import explain
+from fouriscope.run.assemble import build_solver
+from fouriscope.run.priors import build_prior
 from fouriscope.settings import ReconstructionConfig
+from fouriscope.settings.explaining import explain
 from fouriscope.solvers import Callback, Iterations, Solver
-from fouriscope.solvers.spectral import frame_worth
+from fouriscope.solvers.frame_worth import frame_worth
 from fouriscope.solvers.truth import observed_truth
 from fouriscope.tuning.choice import STRENGTH, Criterion
 from fouriscope.tuning.holdout import hold_out
@@ -64,7 +65,7 @@ class Bench:
             self.prior = build_prior(config.prior, where="[prior]")
         if self.absorption is None and config.prior_absorption is not None:
             self.absorption = build_prior(config.prior_absorption, where="[prior_absorption]")
-        used = np.arange(len(data)) if data.weights is None else np.flatnonzero(np.asarray(data.weights) > 0)
+        used = np.flatnonzero(data.frame_weights > 0)
         self.frames = len(used)
         self.held: NDArray[np.int64] = np.empty(0, np.int64)
         if criterion == "held-out":
@@ -72,7 +73,7 @@ class Bench:
                 data.optics, data.illumination, data.frame_shape, patch_center=data.patch_center
             )
             self.held = hold_out(geometry, used, count, np.random.default_rng((config.solver.seed, 2)))
-            weights = np.ones(len(data)) if data.weights is None else np.array(data.weights, np.float64)
+            weights = data.frame_weights
             weights[self.held] = 0
             data = replace(data, weights=weights)
         self.data, self.start = data, start

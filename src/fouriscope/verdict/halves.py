@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.trials import weights_of
 from fouriscope.metrics import fourier_ring_correlation, frc_resolution
 from fouriscope.optics import Geometry
 from fouriscope.verdict.heldout import Reconstruct
@@ -39,7 +38,7 @@ def resolution_of_halves(
     both halves *together* have the signal-to-noise ratio 1/3 in a ring (half of that each). Half of the dark field
     knows less than all of it, so the number errs on the cautious side, and never goes below the limit.
     """
-    weights = weights_of(patch)
+    weights = patch.frame_weights
     first, second = dark_halves(weights > 0, geometry.bright_field, np.random.default_rng(seed))
     fields = []
     for other in (second, first):

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.brightness import counted_pixels
-from fouriscope.alignment.trials import weights_of
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Geometry
@@ -87,14 +86,14 @@ def hold_out(
     known to be wrong, and nobody could predict them) are not held out.
     """
     held = drawn(patch, geometry, np.random.default_rng(seed), spared)
-    weights = weights_of(patch)
+    weights = patch.frame_weights
     weights[held] = 0
     seen = replace(patch, weights=weights)
     ours = misfits(patch, *reconstruct(seen), held)
     plain = seen if uncalibrated is None else replace(uncalibrated, weights=weights)
     epry = misfits(patch, *plain_epry(plain, geometry.margin), held)
     grey = misfits(patch, None, None, held, bright_field=geometry.bright_field)
-    noise = int(np.count_nonzero((weights_of(patch) > 0) & ~telling(patch, geometry)))
+    noise = int(np.count_nonzero((patch.frame_weights > 0) & ~telling(patch, geometry)))
     return HeldOut(tuple(map(int, held)), ours[0], ours[1], epry[0], epry[1], grey[0], grey[1], noise)
 
 
@@ -104,7 +103,7 @@ def drawn(
     """LEDs to hold out: not near the pupil's edge, not without weight, and no dark-field frame of mere noise."""
     bin_na = max(geometry.frequency_step) * geometry.optics.wavelength
     clear = np.abs(geometry.illumination_na - geometry.optics.na) > EDGE * bin_na
-    clear &= weights_of(patch) > 0
+    clear &= patch.frame_weights > 0
     clear[list(spared)] = False
     clear &= telling(patch, geometry)
     chosen = []
@@ -121,7 +120,7 @@ def telling(patch: Acquisition, geometry: Geometry) -> NDArray[np.bool_]:
     optics = patch.optics
     if optics.pixel > SAMPLED * optics.wavelength / (2 * optics.na):
         return np.ones_like(told)
-    for led in np.flatnonzero(~told & (weights_of(patch) > 0)):
+    for led in np.flatnonzero(~told & (patch.frame_weights > 0)):
         frame = np.asarray(patch.frames.frame(int(led)), np.float64)
         counts = counted_pixels(patch, int(led), frame)
         told[led] = counts.any() and neighbour_correlation(frame, counts) >= TELLING

@@ -1,0 +1,87 @@
+"""Where everything lies: the grids of frames and object, and each LED's box in the object's spectrum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import InvalidInputError
+from fouriscope.optics import Geometry, Optics, OpticsReport, report_geometry
+
+LEDs = Sequence[int] | NDArray[np.integer[Any]] | None
+
+
+class Grids:
+    """The part of a forward model that knows its geometry, and nothing of pupils and objects."""
+
+    def _place(self, geometry: Geometry) -> None:
+        """Compute where each LED's box starts in the object's spectrum, in FFT layout (DC first)."""
+        self.geometry = geometry
+        box = geometry.support_box
+        self.box_rows = (geometry.whole_bins[:, 0] + box.row0) % geometry.object_shape[0]
+        self.box_columns = (geometry.whole_bins[:, 1] + box.col0) % geometry.object_shape[1]
+
+    def __len__(self) -> int:
+        """Number of LEDs."""
+        return len(self.geometry.na)
+
+    @property
+    def optics(self) -> Optics:
+        return self.geometry.optics
+
+    @property
+    def frame_shape(self) -> tuple[int, int]:
+        """The measured window, in camera pixels."""
+        return self.geometry.frame_shape
+
+    @property
+    def object_shape(self) -> tuple[int, int]:
+        """Pixels of the object, margin included."""
+        return self.geometry.object_shape
+
+    @property
+    def object_pixel(self) -> tuple[float, float]:
+        """(height, width) of an object pixel in metres."""
+        return self.geometry.object_pixel
+
+    @property
+    def synthetic_na(self) -> float:
+        """Largest illumination NA + objective NA: the aperture of the reconstruction."""
+        return self.geometry.synthetic_na
+
+    def report(self) -> OpticsReport:
+        """What was compiled, in numbers, with warnings for a set-up that cannot work; print it."""
+        return report_geometry(self.geometry)
+
+    def led_indices(self, leds: LEDs) -> NDArray[np.int64]:
+        """``leds`` as a checked index array; None means all."""
+        if leds is None:
+            return np.arange(len(self))
+        indices = np.atleast_1d(np.asarray(leds))
+        if indices.ndim != 1 or indices.dtype.kind not in "iu":
+            raise InvalidInputError(f"LEDs must be given as whole numbers, got {leds!r}")
+        if indices.size and (indices.min() < 0 or indices.max() >= len(self)):
+            raise InvalidInputError(
+                f"LED numbers must lie in 0…{len(self) - 1}, got {int(indices.min())}…{int(indices.max())}"
+            )
+        return indices.astype(np.int64)
+
+    @property
+    def window(self) -> tuple[slice, slice]:
+        """The measured window inside the frame's grid (all of it without a margin)."""
+        margin = self.geometry.margin
+        return (slice(margin, margin + self.frame_shape[0]), slice(margin, margin + self.frame_shape[1]))
+
+    def boxes(self, led: int) -> tuple[Any, Any]:
+        """Index arrays of LED's box in the object's spectrum and of the support box in the frame's spectrum."""
+        box = self.geometry.support_box
+        rows, columns = np.arange(box.height), np.arange(box.width)
+        source = np.ix_(
+            (self.box_rows[led] + rows) % self.object_shape[0], (self.box_columns[led] + columns) % self.object_shape[1]
+        )
+        grid = self.geometry.grid_shape
+        target = np.ix_((box.row0 + rows) % grid[0], (box.col0 + columns) % grid[1])
+        return source, target
