@@ -191,7 +191,7 @@ def fingerprint(out: Path) -> str:
 
 def peak_of_workers(workers: LocalWorkers) -> int:
     """The peak memory of the largest of them, in bytes."""
-    return max(peak for _, peak in run_all(workers, [(number, _own_peak, ()) for number in range(workers.wanted)]))
+    return max(int(peak) for _, peak in run_all(workers, [(number, _own_peak, ()) for number in range(workers.wanted)]))
 
 
 def _own_peak() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +37,16 @@ def connected(
     import dask.config
     import distributed  # noqa: F401  (its own settings must be there before they are changed for a while)
 
-    with dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"}), _client(scheduler) as client:
-        if workers is not None:
-            _await_workers(client, workers, scheduler)
-        yield DaskWorkers(client)
+    with dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"}):
+        client = _client(scheduler)
+        try:
+            there = DaskWorkers(client)
+            if workers is not None:
+                _await_workers(there, workers, scheduler)
+            yield there
+        finally:
+            with suppress(TimeoutError):  # of a scheduler that does not answer
+                client.close(timeout=CONNECT_SECONDS)
 
 
 def as_workers(client: Any) -> Workers:
@@ -67,12 +73,11 @@ def _client(scheduler: str) -> Any:
         ) from error
 
 
-def _await_workers(client: Any, workers: int, scheduler: str) -> None:
+def _await_workers(there: DaskWorkers, workers: int, scheduler: str) -> None:
     try:
-        client.wait_for_workers(workers, timeout=10 * CONNECT_SECONDS)
+        there.client.wait_for_workers(workers, timeout=10 * CONNECT_SECONDS)
     except TimeoutError as error:
-        there = len(client.nthreads())
         raise ClusterError(
-            f"{workers} workers were asked for, {there} are at {scheduler} after {10 * CONNECT_SECONDS} s; "
+            f"{workers} workers were asked for, {there.count} are at {scheduler} after {10 * CONNECT_SECONDS} s; "
             "start more, or ask for fewer with --workers"
         ) from error
