@@ -16,9 +16,23 @@ from numpy.typing import ArrayLike
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import FloatArray, read_only_pairs, require_count, require_point, select, sines
-from fouriscope.optics.objective import require_finite, require_positive
+from fouriscope.optics.objective import require_finite, require_positive, require_within
 from fouriscope.optics.slide import GlassSlide, tangent_through_slide
 from fouriscope.optics.spiral import Start, spiral_steps
+
+MOST_LEDS = 100_000  # arrays have thousands
+_FARTHEST = 1e3  # metres, of heights and distances
+
+
+def require_height(height: object) -> float:
+    """The height of LEDs, which must be one of a light source in a building."""
+    return require_within("height", require_positive("height", height), 1e-6, _FARTHEST, "metres: 70 mm is 70e-3")
+
+
+def _require_few(count: float) -> None:
+    """Before the LEDs are made: a wrong radius would fill the memory."""
+    if count > MOST_LEDS:
+        raise InvalidInputError(f"an array has at most {MOST_LEDS} LEDs, this one would have {count:.6g}")
 
 
 class Illumination(Protocol):
@@ -71,7 +85,10 @@ class LEDArray:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "positions", read_only_pairs("LED positions", "(y, x) in metres", self.positions))
-        object.__setattr__(self, "height", require_positive("height", self.height))
+        object.__setattr__(self, "height", require_height(self.height))
+        require_within(
+            "the distance of an LED from the axis", float(np.abs(self.positions).max()), 0, _FARTHEST, "metres"
+        )
         object.__setattr__(self, "rotation", require_finite("rotation", self.rotation))
         object.__setattr__(self, "offset", require_point("offset", self.offset))
         if self.slide is not None and self.slide.thickness >= self.height:
@@ -111,6 +128,7 @@ class LEDArray:
         rows, columns = (require_count("shape", size) for size in sizes)
         if rows < 1 or columns < 1:
             raise InvalidInputError(f"shape must be at least 1 row and 1 column of LEDs, got {shape!r}.")
+        _require_few(rows * columns)
         step = require_positive("pitch", pitch)
         y = (np.arange(rows, dtype=np.float64) - (rows - 1) / 2) * step
         x = (np.arange(columns, dtype=np.float64) - (columns - 1) / 2) * step
@@ -128,7 +146,8 @@ class LEDArray:
         slide: GlassSlide | None = None,
     ) -> LEDArray:
         """The lattice points nearer to the origin than ``radius``, counted in pitches, in row-major order."""
-        reach = math.ceil(require_positive("radius", radius))
+        _require_few(math.pi * require_positive("radius", radius) ** 2)
+        reach = math.ceil(radius)
         steps = np.arange(-reach, reach + 1, dtype=np.float64)
         lattice = _row_major(steps, steps)
         inside = np.hypot(lattice[:, 0], lattice[:, 1]) < radius
@@ -164,6 +183,7 @@ class LEDArray:
             raise InvalidInputError(
                 f"a spiral has a size of at least 1 and a count from 1 to size² = {side**2}, got a count of {lit}"
             )
+        _require_few(lit)
         steps = spiral_steps(lit, even=side % 2 == 0, start=start, clockwise=clockwise)
         return cls.at(steps * require_positive("pitch", pitch), height, rotation=rotation, offset=offset, slide=slide)
 
@@ -187,6 +207,7 @@ class LEDArray:
             raise InvalidInputError(
                 f"rings need one count for each radius, got {len(radii)} radii and {len(counts)} counts."
             )
+        _require_few(sum(require_count("a count of LEDs", count) for count in counts))
         rings = []
         for radius, given in zip(radii, counts, strict=True):
             count = require_count("a count of LEDs", given)
