@@ -5,9 +5,29 @@ They derive from the builtins that people already catch, so ``except ValueError`
 
 from __future__ import annotations
 
+LONGEST = 1000  # letters of an error; names and values out of a file can have any length
+
+
+def shortened(text: str) -> str:
+    """One line of at most 1000 letters, without control characters, which a terminal would obey.
+
+    >>> shortened("two\\nlines, \\x1b[31mred"), len(shortened("a" * 5000))
+    ('two lines, \\\\x1b[31mred', 1000)
+    """
+    line = " ".join(text.split("\n")) if "\n" in text else text
+    if not line.isprintable():
+        line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
+    if len(line) <= LONGEST:
+        return line
+    end = LONGEST // 3
+    return f"{line[: LONGEST - end - 3]} … {line[-end:]}"
+
 
 class FouriscopeError(Exception):
-    """Base of every error that fouriscope raises on purpose; the command line prints it in one line."""
+    """Base of every error that fouriscope raises on purpose; its text is one line, which the command line prints."""
+
+    def __str__(self) -> str:
+        return shortened(super().__str__())
 
 
 class InvalidInputError(FouriscopeError, ValueError):

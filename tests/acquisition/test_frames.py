@@ -193,7 +193,7 @@ def test_zarr_that_is_no_array(tmp_path: Path) -> None:
     zarr.open_group(str(tmp_path / "group.zarr"), mode="w")
     (tmp_path / "empty.zarr").mkdir()
     for name in ("group.zarr", "empty.zarr"):
-        with pytest.raises(InvalidInputError, match=f"{name}: cannot be read as a stack of frames"):
+        with pytest.raises(InvalidInputError, match=f"{name}: a stack of frames cannot be read"):
             open_frames(tmp_path / name)
 
 

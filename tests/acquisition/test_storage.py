@@ -252,7 +252,7 @@ def test_colour_is_grey_only_if_its_channels_agree(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"1\.png: a grey image was expected, got colour"):
         open_frames(tmp_path).frame(1)
     Image.fromarray(grey[1] > 3).save(tmp_path / "1.png")
-    with pytest.raises(InvalidInputError, match=r"1\.png: a grey image was expected, got one of mode 1"):
+    with pytest.raises(InvalidInputError, match=r"1\.png: a grey image was expected, got grey of 1 bits"):
         open_frames(tmp_path)
 
 

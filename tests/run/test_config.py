@@ -170,7 +170,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"words.toml: not a TOML file"):
         load_config(tmp_path / "words.toml")
     (tmp_path / "bytes.toml").write_bytes(bytes(range(256)))
-    with pytest.raises(InvalidInputError, match=r"bytes.toml: not a TOML file"):
+    with pytest.raises(InvalidInputError, match=r"bytes.toml: cannot be read as a TOML file"):
         load_config(tmp_path / "bytes.toml")
 
 
@@ -318,7 +318,7 @@ def test_missing_files_are_named(tmp_path: Path, key: str) -> None:
 def test_an_array_that_is_none(tmp_path: Path) -> None:
     path = write_acquisition(tmp_path, frames={"mask": "mask.npy"})
     (tmp_path / "mask.npy").write_text("no array", encoding="utf-8")
-    with pytest.raises(InvalidInputError, match=r"mask.npy: cannot be read as an array"):
+    with pytest.raises(InvalidInputError, match=r"mask.npy: this is no .npy file"):
         build_acquisition(load_config(path), tmp_path)
 
 

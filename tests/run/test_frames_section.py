@@ -89,12 +89,12 @@ def test_background_is_subtracted_in_dark_field_alone(tmp_path: Path) -> None:
         ({"flat": "counts.tif", "gain": 2.0}, r"flat must be"),
         ({"exposures": [1.0, 2.0]}, r"exposures must be finite and of shape \(49,\)"),
         ({"background": [1.0, 2.0]}, r"background must be finite and of shape \(49,\)"),
-        ({"kind": "hdf5"}, "cannot be read as a stack of frames"),
+        ({"kind": "hdf5"}, "a stack of frames cannot be read"),
         ({"bit_shift": 16}, "frames.bit_shift: Input should be less than or equal to 15"),
         ({"pattern": "*.tif", "files": ["a.tif"]}, "give pattern or files, one of the two"),
         ({"saturation": "full"}, "frames.saturation"),
         ({"amplitude": True, "power": 0.75}, "amplitude = true means power = 0.5, there is power = 0.75 too"),
-        ({"power": 0.0}, "frames.power: Input should be greater than 0"),
+        ({"power": 0.0}, "frames.power: Input should be greater than or equal to 0.01"),
     ],
 )
 def test_wrong_keys(tmp_path: Path, keys: dict[str, Any], message: str) -> None:

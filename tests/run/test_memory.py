@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fouriscope.run.memory import memory_available
+from fouriscope.acquisition.machine_memory import memory_available
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,8 @@ PATIENCE = 120.0
 
 # Where CI is set, a missing browser is a failure: otherwise nobody would notice that the page is not tested.
 needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None and not os.environ.get("CI"), reason="there is no chromium; apt-get install chromium brings Debian's"
+    CHROMIUM is None and not os.environ.get("CI"),
+    reason="there is no chromium; apt-get install chromium brings Debian's",
 )
 # Software rendering: the WebGL2 of a machine without a graphics card.
 SHADERS = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]

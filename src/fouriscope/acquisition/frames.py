@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fouriscope.acquisition.images import FolderFrames, TiffFrames
+from fouriscope.acquisition.input_files import require_name
 from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.acquisition.stacks import Hdf5Frames, NpyFrames, ZarrFrames, open_mat, open_npz
-from fouriscope.acquisition.stored import READ_ERRORS, first_line
+from fouriscope.acquisition.stored import reading
 from fouriscope.errors import InvalidInputError
 
 
@@ -150,6 +151,7 @@ def open_frames(
     ((2, 2, 2), [[17.0, 18.0], [21.0, 22.0]])
     """
     path = Path(path)
+    require_name(path)
     if not path.exists():
         raise InvalidInputError(f"{path}: no such file or folder; frames are a folder of images or end in {_ENDINGS}")
     kind = kind or kind_of(path)
@@ -161,7 +163,7 @@ def open_frames(
     if kind == "folder" and not path.is_dir():
         raise InvalidInputError(f"{path}: kind = 'folder' expects a folder, this is a file")
     frames: FrameSequence
-    try:
+    with reading(path, "a stack of frames"):
         if kind == "folder":
             frames = FolderFrames(path, roi, pattern=pattern, files=files)
         elif kind == "tiff":
@@ -172,10 +174,6 @@ def open_frames(
             frames = (open_npz if kind == "npz" else open_mat)(path, dataset, axes, roi)
         else:
             frames = (ZarrFrames if kind == "zarr" else Hdf5Frames)(path, axes, roi, dataset)
-    except READ_ERRORS as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise InvalidInputError(f"{path}: cannot be read as a stack of frames ({first_line(error)})") from error
     if memory is not None:
         from fouriscope.acquisition.streaming import StreamedFrames
 

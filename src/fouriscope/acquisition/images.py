@@ -2,92 +2,92 @@
 
 from __future__ import annotations
 
-import logging
-import struct
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.acquisition.input_files import require_name
+from fouriscope.acquisition.npy_file import npy_layout, read_npy
+from fouriscope.acquisition.ome_set import planes_of_set
+from fouriscope.acquisition.png_file import png_header, read_png
 from fouriscope.acquisition.stored import READ_ERRORS, StoredFrames, first_line, reading
-from fouriscope.errors import InvalidInputError
+from fouriscope.acquisition.tiff_file import TiffPages, read_tiff
+from fouriscope.errors import FouriscopeError, InvalidInputError
 
+MOST_OPEN = 16  # files of an OME-TIFF at once
 TIFF = (".tif", ".tiff")
 IMAGES = (*TIFF, ".png", ".npy")
 
 
 class TiffFrames(StoredFrames):
-    """Frames in a multi-page TIFF (OME and ImageJ too), one page a frame, read page by page."""
+    """Frames in a multi-page TIFF (OME and ImageJ too), one page a frame, read page by page.
+
+    Of an OME-TIFF in several files, any of which may be given, all are read; they must lie in the same folder.
+
+    Attributes
+    ----------
+    complaints
+        What was odd about the file that was given, though it could be read.
+    """
 
     def __init__(self, path: Path, roi: Sequence[int] | None = None) -> None:
-        self._file, count, shape, dtype = _open_tiff(path)
-        weakref.finalize(self, self._file.close)
+        first = TiffPages(path)
+        self._opened = {path: first}
+        self._lock = threading.Lock()  # pages share one file and its position
+        weakref.finalize(self, _close_all, self._opened)
+        self.complaints, shape = first.complaints, first.require_grey()
+        self._planes = planes_of_set(path, first.ome) or [(path, page) for page in range(len(first))]
+        self._check_files(shape, first.dtype)
         try:
-            self._file.pages[0].asarray()  # an unknown compression is found now, not in the middle of a run
+            self._page(0)  # an unknown compression is found now, not in the middle of a run
         except READ_ERRORS as error:
+            if isinstance(error, FouriscopeError):
+                raise
             codec = "; install it: pip install imagecodecs" if "imagecodecs" in str(error) else ""
             raise InvalidInputError(f"{path}: the first page cannot be decoded ({first_line(error)}){codec}") from error
-        super().__init__(path, count, shape, dtype, roi)
-        self._lock = threading.Lock()  # pages share one file and its position
+        super().__init__(path, len(self._planes), shape, first.dtype, roi)
 
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
-        with self._lock:
-            image: NDArray[Any] = self._file.pages[index].asarray()
+        image = self._page(index)
         if image.shape != self.stored_shape:
             raise InvalidInputError(f"{self.path}: page {index} has shape {image.shape}, the first {self.stored_shape}")
         return image[rows, columns]
 
+    def _page(self, index: int) -> NDArray[Any]:
+        file, page = self._planes[index]
+        with self._lock:
+            return self._pages_of(file).read(page)
 
-def _open_tiff(path: Path) -> tuple[Any, int, tuple[int, int], np.dtype[Any]]:
-    """The open file, its number of pages, and their shape and type; a file cut short is found, no pixel is read."""
-    import tifffile
+    def _pages_of(self, file: Path) -> TiffPages:
+        """An open file of the set; not too many are kept open at once."""
+        if file not in self._opened:
+            if len(self._opened) >= MOST_OPEN:
+                self._opened.pop(next(iter(self._opened))).close()
+            self._opened[file] = TiffPages(file)
+        return self._opened[file]
 
-    try:
-        with _muted("tifffile"):
-            file = tifffile.TiffFile(path)
-            try:
-                page, count = file.pages[0], len(file.pages)
-                shape, dtype = tuple(page.shape), np.dtype(page.dtype)
-                ends = [sum(last) for p in file.pages for last in zip(p.dataoffsets, p.databytecounts, strict=True)]
-                more = _next_page(file)
-            except BaseException:
-                file.close()
-                raise
-    except (tifffile.TiffFileError, *READ_ERRORS) as error:
-        raise InvalidInputError(f"{path}: not a readable TIFF ({first_line(error)})") from error
-    expected, size = max(*ends, more + 1 if more else 0), path.stat().st_size
-    problem = ""
-    if len(shape) != 2 or dtype.kind not in "fiu":
-        problem = f"grey pages were expected, got {dtype} pages of shape {shape}"
-    elif size < expected:
-        problem = f"{expected} bytes were expected, the file has {size}"
-    if problem:
-        file.close()
-        raise InvalidInputError(f"{path}: {problem}")
-    return file, count, (shape[0], shape[1]), dtype
+    def _check_files(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+        """Every file of a set has pages like the first, and as many as are asked for."""
+        wanted: dict[Path, int] = {}
+        for file, page in self._planes:
+            wanted[file] = max(page, wanted.get(file, 0))
+        for file, last in wanted.items():
+            pages = self._pages_of(file)
+            if last >= len(pages) or pages.shape != shape or pages.dtype != dtype:
+                raise InvalidInputError(
+                    f"{file}: page {last}, {dtype} of shape {shape}, was expected in this file of an OME-TIFF; it has "
+                    f"{len(pages)} pages, {pages.dtype} of shape {pages.shape}"
+                )
 
 
-def _next_page(file: Any) -> int:
-    """Where the page after the last should begin: 0 in a whole file, beyond its end in one that was cut short."""
-    handle, layout = file.filehandle, file.tiff
-    handle.seek(file.pages.next_page_offset)
-    return int(struct.unpack(layout.offsetformat, handle.read(layout.offsetsize))[0])
-
-
-@contextmanager
-def _muted(library: str) -> Iterator[None]:
-    """What a library would log about a broken file is said in the error instead."""
-    logger, mute = logging.getLogger(library), lambda _: False
-    logger.addFilter(mute)
-    try:
-        yield
-    finally:
-        logger.removeFilter(mute)
+def _close_all(opened: dict[Path, TiffPages]) -> None:
+    for pages in opened.values():
+        pages.close()
 
 
 class FolderFrames(StoredFrames):
@@ -139,7 +139,7 @@ def images_of(folder: Path, pattern: str | None = None) -> list[Path]:
     from tifffile import natural_sorted
 
     if pattern is not None:
-        return [Path(name) for name in natural_sorted(sorted(map(str, folder.glob(pattern))))]
+        return [Path(name) for name in natural_sorted(_named(folder.glob(pattern)))]
     found = [path for path in folder.iterdir() if path.suffix.lower() in IMAGES and not path.name.startswith(".")]
     kinds = {".tif" if path.suffix.lower() in TIFF else path.suffix.lower() for path in found}
     if len(kinds) > 1:
@@ -147,63 +147,47 @@ def images_of(folder: Path, pattern: str | None = None) -> list[Path]:
             f"{folder}: images of several kinds ({', '.join(sorted(kinds))}); say which are frames, for example "
             f"pattern = '*{sorted(kinds)[0]}' (fouriscope import '{folder}/*{sorted(kinds)[0]}')"
         )
-    return [folder / name for name in natural_sorted(sorted(path.name for path in found))]
+    return [Path(name) for name in natural_sorted(_named(found))]
+
+
+def _named(paths: Iterable[Path]) -> list[str]:
+    names = sorted(map(str, paths))
+    for name in names:
+        require_name(Path(name))
+    return names
 
 
 def image_header(path: Path) -> tuple[tuple[int, int], np.dtype[Any]]:
     """(rows, columns) and type of one image, without reading its pixels."""
-    if not path.is_file():
-        raise InvalidInputError(f"{path}: no such file")
     with _decoding(path):
         if path.suffix.lower() == ".png":
-            with _open_png(path) as picture:
-                return (picture.height, picture.width), np.dtype(np.uint16 if "I" in picture.mode else np.uint8)
+            return png_header(path)
         if path.suffix.lower() == ".npy":
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-            shape, dtype = array.shape, array.dtype
+            header = npy_layout(path)
+            shape, dtype = header.shape, header.dtype
         else:
-            file, count, shape, dtype = _open_tiff(path)
-            file.close()
-            if count > 1:
-                raise InvalidInputError(f"{path}: one image was expected, got {count} pages; give the file itself")
+            pages = TiffPages(path)
+            pages.close()
+            if len(pages) > 1:
+                raise InvalidInputError(f"{path}: one image was expected, got {len(pages)} pages; give the file itself")
+            return pages.require_grey(), pages.dtype
     if len(shape) != 2 or dtype.kind not in "fiu":
         raise InvalidInputError(f"{path}: one grey image was expected, got {dtype} of shape {shape}")
     return (shape[0], shape[1]), dtype
 
 
 def read_image(path: Path) -> NDArray[Any]:
-    """One grey image: TIFF, PNG or .npy.
+    """One grey image: TIFF, PNG or .npy; a TIFF with several pages is a stack of them.
 
     A colour PNG is grey if its channels are equal, as screenshots of grey images are. Any other is refused: which of
     its channels saw the LED cannot be guessed.
     """
     with _decoding(path):
         if path.suffix.lower() == ".npy":
-            return np.asarray(np.load(path, allow_pickle=False))
+            return read_npy(path)
         if path.suffix.lower() == ".png":
-            with _open_png(path) as picture:
-                image = np.asarray(picture)
-            if image.ndim == 3:
-                if not (np.array_equal(image[..., 0], image[..., 1]) and np.array_equal(image[..., 0], image[..., 2])):
-                    raise InvalidInputError(
-                        f"{path}: a grey image was expected, got colour; save the channel that the LED lights as grey"
-                    )
-                image = image[..., 0]
-            # Some versions of Pillow read 16 bits into 32.
-            return image if image.dtype == np.uint8 else image.astype(np.uint16)
-        import tifffile
-
-        return np.asarray(tifffile.imread(path))
-
-
-def _open_png(path: Path) -> Any:
-    from PIL import Image
-
-    picture = Image.open(path, formats=["PNG"])
-    if picture.mode not in ("L", "I;16", "I;16B", "I", "RGB", "RGBA"):
-        picture.close()
-        raise InvalidInputError(f"{path}: a grey image was expected, got one of mode {picture.mode}; convert it first")
-    return picture
+            return read_png(path)
+        return read_tiff(path)
 
 
 def _decoding(path: Path) -> Any:

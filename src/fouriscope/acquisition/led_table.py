@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.acquisition.input_files import read_text
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Directions, GlassSlide, Illumination, LEDArray
 
@@ -92,13 +93,11 @@ class LEDTable:
 
 def read_led_table(path: Path) -> LEDTable:
     """Read a CSV whose header names the columns: na_y, na_x, or y, x in metres, or row, column; others are ignored."""
+    text = read_text(path, "a table of LEDs")
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InvalidInputError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
+        rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    except csv.Error as error:
         raise InvalidInputError(f"{path}: cannot be read as a table of LEDs ({error})") from error
-    rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
     header = [name.strip().lower().removesuffix("_m") for name in rows[0]] if rows else []
     for kind, names in COLUMNS.items():
         if set(names) <= set(header):

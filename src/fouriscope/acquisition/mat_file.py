@@ -6,9 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fouriscope.acquisition.stored import READ_ERRORS, first_line
-from fouriscope.errors import InvalidInputError
+from fouriscope.acquisition.hdf5_file import own_dataset, own_items
+from fouriscope.acquisition.input_files import require_file, require_room
+from fouriscope.acquisition.mat5_file import Mat5File
+from fouriscope.acquisition.stored import READ_ERRORS, first_line, reading
+from fouriscope.errors import FouriscopeError, InvalidInputError
 
 
 class MatFile:
@@ -16,11 +20,11 @@ class MatFile:
 
     def __init__(self, path: Path) -> None:
         import h5py
-        import scipy.io
-        from scipy.io.matlab import MatReadError
 
+        require_file(path)
         self.path = path
         self.is_hdf5 = bool(h5py.is_hdf5(path))
+        self._version_5: Mat5File | None = None
         self._loaded: dict[str, Any] = {}
         self.shapes: dict[str, tuple[int, ...]]
         try:
@@ -28,12 +32,15 @@ class MatFile:
                 with h5py.File(path, "r") as file:
                     self.shapes = {
                         name: tuple(item.shape[::-1]) if isinstance(item, h5py.Dataset) else (1, 1)
-                        for name, item in file.items()
+                        for name, item in own_items(file)
                         if not name.startswith("#")
                     }
             else:
-                self.shapes = {name: tuple(shape) for name, shape, _ in scipy.io.whosmat(path)}
-        except (MatReadError, *READ_ERRORS) as error:
+                self._version_5 = Mat5File(path)
+                self.shapes = {name: variable.shape for name, variable in self._version_5.variables.items()}
+        except READ_ERRORS as error:
+            if isinstance(error, FouriscopeError):
+                raise
             raise InvalidInputError(f"{path}: not a readable MATLAB file ({first_line(error)})") from error
 
     def value(self, name: str, default: Any = None) -> Any:
@@ -41,29 +48,35 @@ class MatFile:
         root = name.partition(".")[0]
         if root not in self.shapes:
             return default
-        try:
-            found = self._from_hdf5(name) if self.is_hdf5 else self._from_version_5(name)
-        except READ_ERRORS as error:
-            raise InvalidInputError(f"{self.path}: {name} cannot be read ({first_line(error)})") from error
+        with reading(self.path, name):
+            found = self._from_hdf5(name) if self._version_5 is None else self._from_version_5(name)
         return default if found is None or np.size(found) == 0 else found
+
+    def array(self, name: str) -> NDArray[Any]:
+        """A whole variable of version 5, which must be numbers; what was asked for by :meth:`value` is not kept."""
+        assert self._version_5 is not None
+        with reading(self.path, f"the variable {name!r}"):
+            found = self._version_5.read(name)
+        if not isinstance(found, np.ndarray):
+            raise InvalidInputError(f"{self.path}: the variable {name!r} holds no numbers, so no stack of frames")
+        return found
 
     def _from_hdf5(self, name: str) -> Any:
         import h5py
 
         with h5py.File(self.path, "r") as file:
-            item = file.get(name.replace(".", "/"))
-            if not isinstance(item, h5py.Dataset) or "MATLAB_empty" in item.attrs:
+            item = own_dataset(file, name.replace(".", "/"), self.path)
+            if item is None or "MATLAB_empty" in item.attrs:
                 return None
+            require_room(self.path, name, item.size * item.dtype.itemsize)
             return np.squeeze(item[()].T)
 
     def _from_version_5(self, name: str) -> Any:
-        import scipy.io
-
+        assert self._version_5 is not None
         root, *fields = name.split(".")
         if root not in self._loaded:
-            options: dict[str, Any] = {"struct_as_record": False, "squeeze_me": True}
-            self._loaded[root] = scipy.io.loadmat(self.path, variable_names=[root], **options)[root]
+            self._loaded[root] = self._version_5.read(root)
         found = self._loaded[root]
         for field in fields:
-            found = getattr(found, field, None)
-        return found
+            found = found.get(field) if isinstance(found, dict) else None
+        return np.squeeze(found) if isinstance(found, np.ndarray) else found

@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.acquisition.hdf5_file import own_dataset, stacks_of
+from fouriscope.acquisition.input_files import require_file, require_room
 from fouriscope.acquisition.mat_file import MatFile
-from fouriscope.acquisition.stored import StoredFrames, reading
+from fouriscope.acquisition.npy_file import npy_layout, read_header, read_member
+from fouriscope.acquisition.stored import StoredFrames
 from fouriscope.acquisition.tile_layout import CHECKSUM_KEY, CompleteArray
+from fouriscope.acquisition.zarr_store import open_array
 from fouriscope.errors import InvalidInputError
 
 AXES = "nyx"
@@ -42,10 +46,12 @@ class ArrayStack(StoredFrames):
                 f"{path}{name and f' ({name})'}: a real array of shape ({wanted}) was expected, "
                 f"got {dtype} of shape {shape}"
             )
+        size = {axis: shape[place] for place, axis in enumerate(axes)}
+        if not isinstance(array, np.ndarray):
+            require_room(path, "a frame", size["y"] * size["x"] * dtype.itemsize)
         self.array, self._axes = array, axes
         chunks = getattr(array, "chunks", None)  # of HDF5 and Zarr
         self._depth: int = chunks[axes.index("n")] if chunks else 1
-        size = {axis: shape[place] for place, axis in enumerate(axes)}
         super().__init__(path, size["n"], (size["y"], size["x"]), dtype, roi)
 
     def together(self, index: int) -> range:
@@ -74,8 +80,9 @@ class NpyFrames(ArrayStack):
     def __init__(
         self, path: Path, axes: str | None = None, roi: Sequence[int] | None = None, *, start: int = 0
     ) -> None:
-        self._layout = _npy_layout(path, start)
-        super().__init__(path, np.memmap(path, mode="r", **self._layout), axes, roi)
+        header = npy_layout(path, start)
+        self._layout = header._asdict()
+        super().__init__(path, np.memmap(path, mode="r", **self._layout) if header.nbytes else header, axes, roi)
         del self.array
         self._plain = self._axes == AXES and self._layout["order"] == "C"
 
@@ -92,51 +99,32 @@ class NpyFrames(ArrayStack):
             return np.fromfile(file, self.dtype, wanted * width).reshape(wanted, width)[:, columns]
 
 
-def _npy_layout(path: Path, start: int) -> dict[str, Any]:
-    """Where the numbers of a .npy begin and how they lie, as ``np.memmap`` wants to know it; a short file is found."""
-    with path.open("rb") as file:
-        if start == 0 and file.read(4) == b"PK\x03\x04":
-            raise InvalidInputError(f"{path}: one array was expected, this is an archive of arrays (.npz)")
-        file.seek(start)
-        version = np.lib.format.read_magic(file)
-        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        if version not in readers:
-            raise InvalidInputError(f"{path}: version {version} of the .npy format holds no plain stack of numbers")
-        shape, fortran, dtype = readers[version](file)
-        offset = file.tell()
-    if dtype.hasobject:
-        raise InvalidInputError(f"{path}: it holds Python objects, not numbers; save a plain array with np.save")
-    expected = offset + dtype.itemsize * int(np.prod(shape))
-    if path.stat().st_size < expected:
-        raise InvalidInputError(f"{path}: {expected} bytes were expected, the file has {path.stat().st_size}")
-    return {"dtype": dtype, "offset": offset, "shape": shape, "order": "F" if fortran else "C"}
-
-
 def open_npz(path: Path, dataset: str | None, axes: str | None, roi: Sequence[int] | None) -> ArrayStack:
     """One array of an ``.npz``: read frame by frame if it is stored (np.savez), else loaded (np.savez_compressed)."""
+    require_file(path)
     with zipfile.ZipFile(path) as archive:
         members = {name.removesuffix(".npy"): archive.getinfo(name) for name in archive.namelist()}
-        name = dataset if dataset is not None else _only(path, _stacks_of(archive))
+        name = dataset if dataset is not None else _only(path, _stacks_of(archive, path))
         if name not in members:
             raise missing_dataset(path, name, list(members))
         info = members[name]
         if info.compress_type != zipfile.ZIP_STORED:
             with archive.open(info) as file:
-                return ArrayStack(path, np.lib.format.read_array(file, allow_pickle=False), axes, roi, name)
+                header = read_header(file, path)
+                require_room(path, f"the array {name!r}", header.nbytes, info.compress_size)
+                return ArrayStack(path, read_member(file, path, header), axes, roi, name)
     with path.open("rb") as file:
         file.seek(info.header_offset)
         *_, name_length, extra_length = struct.unpack("<4s5H3L2H", file.read(30))
     return NpyFrames(path, axes, roi, start=info.header_offset + 30 + name_length + extra_length)
 
 
-def _stacks_of(archive: zipfile.ZipFile) -> list[str]:
+def _stacks_of(archive: zipfile.ZipFile, path: Path) -> list[str]:
     """The arrays of an ``.npz`` that can be stacks, by their headers; all if none can, for the error to name them."""
     stacks = []
     for name in archive.namelist():
         with archive.open(name) as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            if len(read(file)[0]) >= 3:
+            if len(read_header(file, path).shape) >= 3:
                 stacks.append(name)
     return [name.removesuffix(".npy") for name in stacks or archive.namelist()]
 
@@ -150,9 +138,7 @@ class ZarrFrames(ArrayStack):
     def __init__(
         self, path: Path, axes: str | None = None, roi: Sequence[int] | None = None, dataset: str | None = None
     ) -> None:
-        import zarr
-
-        array = zarr.open_array(str(path), path=dataset or "", mode="r")
+        array = open_array(path, dataset)
         if CHECKSUM_KEY in array.attrs:
             array = CompleteArray(array, path / (dataset or ""))
         super().__init__(path, array, axes, roi, dataset or "")
@@ -171,27 +157,15 @@ class Hdf5Frames(ArrayStack):
     ) -> None:
         import h5py
 
+        require_file(path)
         self._file = h5py.File(path, "r")
         weakref.finalize(self, self._file.close)
-        names = hdf5_stacks(self._file)
+        names = stacks_of(self._file)
         name = dataset if dataset is not None else _only(path, names)
-        if not isinstance(self._file.get(name), h5py.Dataset):
+        found = own_dataset(self._file, name, path)
+        if found is None:
             raise missing_dataset(path, name, names)
-        super().__init__(path, self._file[name], axes, roi, name)
-
-
-def hdf5_stacks(file: Any) -> list[str]:
-    """Names of the datasets of an open HDF5 file that have the dimensions and the type of a stack of frames."""
-    import h5py
-
-    found: list[str] = []
-
-    def look(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and item.ndim == 3 and item.dtype.kind in "fiu":
-            found.append(name)
-
-    file.visititems(look)
-    return found
+        super().__init__(path, found, axes, roi, name)
 
 
 def open_mat(path: Path, dataset: str | None, axes: str | None, roi: Sequence[int] | None) -> ArrayStack:
@@ -203,17 +177,15 @@ def open_mat(path: Path, dataset: str | None, axes: str | None, roi: Sequence[in
     import h5py
 
     axes = axes or MATLAB_AXES
+    require_file(path)
     if h5py.is_hdf5(path):
         return Hdf5Frames(path, axes[::-1], roi, dataset)
-    import scipy.io
-
-    shapes = MatFile(path).shapes
-    stacks = [name for name, shape in shapes.items() if len(shape) == 3]
+    file = MatFile(path)
+    stacks = [name for name, shape in file.shapes.items() if len(shape) == 3]
     name = dataset if dataset is not None else _only(path, stacks)
-    if name not in shapes:
-        raise missing_dataset(path, name, list(shapes))
-    with reading(path, f"the variable {name!r}"):
-        return ArrayStack(path, scipy.io.loadmat(path, variable_names=[name])[name], axes, roi, name)
+    if name not in file.shapes:
+        raise missing_dataset(path, name, list(file.shapes))
+    return ArrayStack(path, file.array(name), axes, roi, name)
 
 
 def _only(path: Path, names: list[str]) -> str:

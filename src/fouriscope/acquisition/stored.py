@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import lzma
 import struct
-import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition.sequence import FrameSequence
-from fouriscope.errors import InvalidInputError
+from fouriscope.errors import FouriscopeError, InsufficientMemoryError, InvalidInputError
 
 Region: TypeAlias = tuple[int, int, int, int]
 """(row, column, height, width) of the part of a frame that is wanted."""
 
-# What libraries raise for a file that is not, or no longer, what it should be: codecs RuntimeError, NumPy SyntaxError
-# and TokenError for a damaged header, scipy.io even NameError.
+# What libraries raise for a file that is not, or no longer, what it should be: codecs RuntimeError and LZMAError,
+# Pillow SyntaxError, tifffile AssertionError.
 READ_ERRORS = (
-    *(OSError, ValueError, TypeError, EOFError, RuntimeError, IndexError, KeyError, SyntaxError, OverflowError),
-    *(NameError, AttributeError, struct.error, zlib.error, zipfile.BadZipFile, tokenize.TokenError),
+    *(OSError, ValueError, TypeError, EOFError, RuntimeError, IndexError, KeyError, SyntaxError),
+    *(AttributeError, AssertionError, ArithmeticError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
 )
 
 
@@ -38,11 +38,15 @@ def reading(path: Path, what: str) -> Iterator[None]:
     """Whatever goes wrong inside the block is the fault of the file."""
     try:
         yield
-    except InvalidInputError:
+    except FouriscopeError:
         raise
     except READ_ERRORS as error:
         raise InvalidInputError(
             f"{path}: {what} cannot be read ({first_line(error)}); was the file changed or removed?"
+        ) from error
+    except MemoryError as error:
+        raise InsufficientMemoryError(
+            f"{path}: there is not enough memory for {what} ({first_line(error)}); is the file damaged?"
         ) from error
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from fouriscope.acquisition import CorrectedFrames, bad_frames, unlike_others
+from fouriscope.acquisition.machine_memory import memory_available
 from fouriscope.acquisition.suggestions import order_is_wrong, suggest
 from fouriscope.acquisition.survey import Survey
 from fouriscope.cli.options import Config, console_of
@@ -19,7 +20,7 @@ from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_geometry
 from fouriscope.run.described import Described
-from fouriscope.run.memory import memory_available, memory_needed
+from fouriscope.run.memory import memory_needed
 from fouriscope.run.priors import check_priors
 from fouriscope.settings import FramesSection
 

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from fouriscope.acquisition import Acquisition, CalibratedFrames
+from fouriscope.acquisition.machine_memory import memory_available
 from fouriscope.cli.options import Quiet, console_of
 from fouriscope.cli.playing import play
 from fouriscope.errors import InsufficientMemoryError, InvalidInputError
@@ -25,7 +26,7 @@ from fouriscope.optics import Geometry
 from fouriscope.paper import PAPER_LEDS, PAPER_MICROSCOPE, paper_leds, paper_model, paper_optics, phase_image
 from fouriscope.run import ReconstructionConfig
 from fouriscope.run.files import atomic_write, write_text
-from fouriscope.run.memory import memory_available, memory_needed
+from fouriscope.run.memory import memory_needed
 from fouriscope.run.recipe import measured_sections
 from fouriscope.simulation import Camera, HostileMicroscope, Truth, simulate
 

@@ -19,9 +19,9 @@ from collections import deque
 from contextlib import suppress
 from typing import Any, Self
 
+from fouriscope.acquisition.machine_memory import memory_total
 from fouriscope.field.dispatch import ClusterError, Ended, Task, WorkerDiedError
 from fouriscope.parallel import available_threads
-from fouriscope.run.memory import memory_total
 
 TICK_SECONDS = 0.5
 # A live worker says so twice a second. One that is stopped, stuck in the system or cannot start is given up after this

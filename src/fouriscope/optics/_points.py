@@ -14,6 +14,8 @@ from fouriscope.errors import InvalidInputError
 
 FloatArray = NDArray[np.float64]
 
+MOST_LEDS = 100_000  # arrays have thousands
+
 
 def require_point(name: str, point: Sequence[float]) -> tuple[float, float]:
     """Return ``point`` as two floats (y, x), or say that argument ``name`` is something else."""
@@ -47,6 +49,12 @@ def read_only_pairs(name: str, meaning: str, values: ArrayLike) -> FloatArray:
         raise InvalidInputError(f"{name} must be finite, got {pairs[~finite][0].tolist()} for LED {finite.argmin()}.")
     pairs.setflags(write=False)
     return pairs
+
+
+def require_few(count: float) -> None:
+    """Before the LEDs are made: a wrong radius would fill the memory."""
+    if count > MOST_LEDS:
+        raise InvalidInputError(f"an array has at most {MOST_LEDS} LEDs, this one would have {count:.6g}")
 
 
 def select(pairs: FloatArray, indices: ArrayLike) -> FloatArray:

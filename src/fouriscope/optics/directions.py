@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import FloatArray, read_only_pairs, require_point, select, sines, told_of_directions
-from fouriscope.optics.illumination import Illumination
-from fouriscope.optics.objective import require_positive
+from fouriscope.optics.illumination import Illumination, require_height
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -44,7 +43,7 @@ class Directions:
                 "give sines of angles, not angles or positions."
             )
         object.__setattr__(self, "na", pairs)
-        object.__setattr__(self, "height", None if height is None else require_positive("height", height))
+        object.__setattr__(self, "height", None if height is None else require_height(height))
 
     def __len__(self) -> int:
         return len(self.na)

@@ -19,15 +19,23 @@ from fouriscope.optics._points import (
     FloatArray,
     read_only_pairs,
     require_count,
+    require_few,
     require_point,
     select,
     sines,
     told_of_directions,
 )
-from fouriscope.optics.objective import require_finite, require_positive
+from fouriscope.optics.objective import require_finite, require_positive, require_within
 from fouriscope.optics.rings import ring_points
 from fouriscope.optics.slide import GlassSlide, tangent_through_slide
 from fouriscope.optics.spiral import Start, spiral_steps
+
+_FARTHEST = 1e3  # metres, of heights and distances
+
+
+def require_height(height: object) -> float:
+    """The height of LEDs, which must be one of a light source in a building."""
+    return require_within("height", require_positive("height", height), 1e-6, _FARTHEST, "metres: 70 mm is 70e-3")
 
 
 class Illumination(Protocol):
@@ -80,7 +88,10 @@ class LEDArray:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "positions", read_only_pairs("LED positions", "(y, x) in metres", self.positions))
-        object.__setattr__(self, "height", require_positive("height", self.height))
+        object.__setattr__(self, "height", require_height(self.height))
+        require_within(
+            "the distance of an LED from the axis", float(np.abs(self.positions).max()), 0, _FARTHEST, "metres"
+        )
         object.__setattr__(self, "rotation", require_finite("rotation", self.rotation))
         object.__setattr__(self, "offset", require_point("offset", self.offset))
         if self.slide is not None and self.slide.thickness >= self.height:
@@ -120,6 +131,7 @@ class LEDArray:
         rows, columns = (require_count("shape", size) for size in sizes)
         if rows < 1 or columns < 1:
             raise InvalidInputError(f"shape must be at least 1 row and 1 column of LEDs, got {shape!r}.")
+        require_few(rows * columns)
         step = require_positive("pitch", pitch)
         y = (np.arange(rows, dtype=np.float64) - (rows - 1) / 2) * step
         x = (np.arange(columns, dtype=np.float64) - (columns - 1) / 2) * step
@@ -137,7 +149,8 @@ class LEDArray:
         slide: GlassSlide | None = None,
     ) -> LEDArray:
         """The lattice points nearer to the origin than ``radius``, counted in pitches, in row-major order."""
-        reach = math.ceil(require_positive("radius", radius))
+        require_few(math.pi * require_positive("radius", radius) ** 2)
+        reach = math.ceil(radius)
         steps = np.arange(-reach, reach + 1, dtype=np.float64)
         lattice = _row_major(steps, steps)
         inside = np.hypot(lattice[:, 0], lattice[:, 1]) < radius
@@ -173,6 +186,7 @@ class LEDArray:
             raise InvalidInputError(
                 f"a spiral has a size of at least 1 and a count from 1 to size² = {side**2}, got a count of {lit}"
             )
+        require_few(lit)
         steps = spiral_steps(lit, even=side % 2 == 0, start=start, clockwise=clockwise)
         return cls.at(steps * require_positive("pitch", pitch), height, rotation=rotation, offset=offset, slide=slide)
 

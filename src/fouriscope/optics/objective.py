@@ -13,6 +13,15 @@ from fouriscope.errors import InvalidInputError
 
 _LONGEST_WAVELENGTH = 100e-6
 _LARGEST_CAMERA_PIXEL = 1e-3
+# What no microscope has: whoever writes it has confused units or keys, and numbers beyond would overflow.
+_BOUNDS = {
+    "wavelength": (1e-11, np.inf, "metres: 513 nm is 513e-9"),
+    "na": (1e-5, np.inf, "the sine of an angle, times the refractive index"),
+    "magnification": (1e-3, 1e5, "the size of the image over that of the sample"),
+    "camera_pixel": (1e-10, np.inf, "metres: 6.5 µm is 6.5e-6"),
+    "medium_index": (0.5, 10.0, "1 for air, 1.33 for water, 1.518 for oil"),
+}
+_SMALLEST_PIXEL, _LARGEST_PIXEL = 1e-11, 1e-2
 # Relative to NA: far above rounding errors, far below any distance between LEDs.
 EDGE_TOLERANCE = 1e-9
 
@@ -30,6 +39,14 @@ def require_positive(name: str, value: object) -> float:
     if number <= 0:
         raise InvalidInputError(f"{name} must be positive, got {number:g}.")
     return number
+
+
+def require_within(name: str, value: float, least: float, most: float, meaning: str) -> float:
+    """Return ``value``, or say that argument ``name`` is beyond what there is, and what it means."""
+    if not least <= value <= most:
+        reach = f"at least {least:g}" if most == np.inf else f"from {least:g} to {most:g}"
+        raise InvalidInputError(f"{name} must be {reach}, got {value:g}; it is {meaning}.")
+    return value
 
 
 @dataclass(frozen=True)
@@ -69,6 +86,8 @@ class Optics:
     def __post_init__(self) -> None:
         for item in fields(self):
             object.__setattr__(self, item.name, require_positive(item.name, getattr(self, item.name)))
+        for name, (least, most, meaning) in _BOUNDS.items():
+            require_within(name, getattr(self, name), least, most, meaning)
         if self.wavelength > _LONGEST_WAVELENGTH:
             raise InvalidInputError(
                 f"wavelength = {self.wavelength:g} m is longer than {_LONGEST_WAVELENGTH:g} m; "
@@ -79,6 +98,13 @@ class Optics:
                 f"camera_pixel = {self.camera_pixel:g} m is larger than {_LARGEST_CAMERA_PIXEL:g} m; "
                 "pixels are in metres: 6.5 µm is 6.5e-6."
             )
+        require_within(
+            "camera_pixel / magnification",
+            self.pixel,
+            _SMALLEST_PIXEL,
+            _LARGEST_PIXEL,
+            "metres, the pixel at the sample; if camera_pixel is that already, magnification is 1",
+        )
         if self.na >= self.medium_index:
             raise InvalidInputError(
                 f"na must be smaller than medium_index = {self.medium_index:g}, got {self.na:g}; "

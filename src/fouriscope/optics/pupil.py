@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.optics.objective import Optics, require_finite
+from fouriscope.optics.objective import Optics, require_finite, require_within
 from fouriscope.optics.zernike_polynomials import noll_to_nm, zernike, zernike_in_powers
 
 ComplexArray = NDArray[np.complex128]
@@ -59,10 +59,12 @@ class Pupil:
     def __post_init__(self) -> None:
         for j, coefficient in self.zernike.items():
             noll_to_nm(j)
-            require_finite(f"Zernike coefficient {j}", coefficient)
+            size = abs(require_finite(f"Zernike coefficient {j}", coefficient))
+            require_within(f"the size of Zernike coefficient {j}", size, 0, 1e4, "radians RMS")
         # A plain dict, not a read-only proxy, because a pupil travels to the workers of a cluster.
         object.__setattr__(self, "zernike", {int(j): float(c) for j, c in sorted(self.zernike.items())})
         object.__setattr__(self, "defocus", require_finite("defocus", self.defocus))
+        require_within("the size of defocus", abs(self.defocus), 0, 1, "metres: 10 µm is 10e-6")
         if self.array is not None:
             array = np.array(self.array, dtype=np.complex128)
             if array.ndim != 2:

@@ -8,7 +8,7 @@ from typing import SupportsIndex
 import numpy as np
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.optics._points import FloatArray, require_count
+from fouriscope.optics._points import FloatArray, require_count, require_few
 
 
 def ring_points(radii: Sequence[float], counts: Sequence[SupportsIndex], start_angle: float) -> FloatArray:
@@ -21,6 +21,7 @@ def ring_points(radii: Sequence[float], counts: Sequence[SupportsIndex], start_a
         raise InvalidInputError(
             f"rings need one count for each radius, got {len(radii)} radii and {len(counts)} counts."
         )
+    require_few(sum(require_count("a count of LEDs", count) for count in counts))
     rings = []
     for radius, given in zip(radii, counts, strict=True):
         count = require_count("a count of LEDs", given)

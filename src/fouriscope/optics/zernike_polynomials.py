@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fouriscope.errors import InvalidInputError
 
+HIGHEST_MODE = 136  # radial orders up to 15; the alternating sums of higher ones lose their digits
+
 
 def noll_to_nm(j: int) -> tuple[int, int]:
     """Radial order n and azimuthal frequency m of Noll's index j = 1, 2, 3, …
@@ -29,8 +31,10 @@ def noll_to_nm(j: int) -> tuple[int, int]:
     >>> [noll_to_nm(j) for j in (1, 2, 3, 4, 5, 11)]
     [(0, 0), (1, 1), (1, -1), (2, 0), (2, -2), (4, 0)]
     """
-    if int(j) != j or j < 1:
-        raise InvalidInputError(f"a Noll index is an integer from 1 (piston) on, got {j!r}.")
+    if not 1 <= j <= HIGHEST_MODE or int(j) != j:
+        raise InvalidInputError(
+            f"a Noll index is an integer from 1 (piston) to {HIGHEST_MODE} (radial order 15), got {j!r}."
+        )
     j = int(j)
     n = (isqrt(8 * j - 7) - 1) // 2
     place_in_order = j - n * (n + 1) // 2 - 1

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from fouriscope.acquisition.input_files import read_text
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors.registry import _class_named, available_priors
 from fouriscope.settings import RunConfig
@@ -22,12 +23,12 @@ def load_config(path: str | Path) -> RunConfig:
     if path.is_dir():
         raise InvalidInputError(f"{path} is a folder; give the configuration file, for example {path / 'config.toml'}")
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InvalidInputError(
-            f"{path}: no such file; `fouriscope simulate` writes an example to start from"
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        if not path.exists():
+            raise InvalidInputError(f"{path}: no such file; `fouriscope simulate` writes an example to start from")
+        document = tomllib.loads(read_text(path, "a TOML file"))
+    except InvalidInputError:
+        raise
+    except (ValueError, RecursionError) as error:  # of a number with thousands of digits, or endless brackets
         raise InvalidInputError(f"{path}: not a TOML file ({error})") from error
     is_record = (path.parent / "provenance.json").is_file()
     config = parse_config(document, where=str(path), is_record=is_record)

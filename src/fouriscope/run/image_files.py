@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.acquisition.images import IMAGES, read_image
 from fouriscope.errors import InvalidInputError
 
 
@@ -22,22 +22,7 @@ def mean_image(names: str | tuple[str, ...] | None, folder: Path) -> NDArray[np.
 
 
 def load_image(path: Path) -> NDArray[Any]:
-    """An array from a .npy or TIFF file."""
-    if not path.exists():
-        raise InvalidInputError(f"{path}: no such file")
-    try:
-        if path.suffix.lower() == ".npy":
-            return np.asarray(np.load(path, allow_pickle=False))
-        if path.suffix.lower() == ".png":
-            from fouriscope.acquisition.images import read_image
-
-            return read_image(path)
-        import tifffile
-
-        return np.asarray(tifffile.imread(path))
-    except (ValueError, OSError, EOFError, RuntimeError, zlib.error) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise InvalidInputError(
-            f"{path}: cannot be read as an array ({error}); .npy, .tif and .png are understood"
-        ) from error
+    """An array from a .npy, TIFF or PNG file."""
+    if path.suffix.lower() not in IMAGES:
+        raise InvalidInputError(f"{path}: {', '.join(IMAGES)} are understood, got {path.suffix!r}")
+    return read_image(path)

@@ -11,6 +11,7 @@ import numpy as np
 
 from fouriscope.acquisition import Acquisition, CorrectedFrames, Frames, survey_frames
 from fouriscope.acquisition.description import Description, Missing
+from fouriscope.acquisition.input_files import require_name, require_replaceable
 from fouriscope.acquisition.readers import describe
 from fouriscope.acquisition.suggestions import Suggestion, suggest
 from fouriscope.acquisition.survey import Survey
@@ -52,6 +53,8 @@ def import_acquisition(
     """
     leds_path = out.with_name(f"{out.stem}_leds.csv")
     for file in (out, leds_path):
+        require_name(file)
+        require_replaceable(file)
         if file.exists() and not force:
             raise InvalidInputError(f"{file} exists; choose another name with --out, or replace it with --force")
     if not out.parent.is_dir():

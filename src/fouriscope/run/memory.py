@@ -5,19 +5,27 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from pathlib import Path
 
 import numpy as np
-import psutil
 
 from fouriscope.acquisition import Acquisition, stream_below
 from fouriscope.acquisition.byte_sizes import format_bytes, parse_bytes
+from fouriscope.acquisition.machine_memory import memory_available
 from fouriscope.errors import InsufficientMemoryError
 from fouriscope.fidelity.pipeline import group_size
 from fouriscope.forward.objects import object_model
 from fouriscope.forward.pupils import kept_bytes
 from fouriscope.optics import Geometry
 from fouriscope.settings import ReconstructionConfig, RunConfig
+
+__all__ = [
+    "check_memory",
+    "default_budget",
+    "keep_freed_memory",
+    "memory_needed",
+    "return_free_memory",
+    "with_memory",
+]
 
 # Images of the object that are alive at once: the iterates of the solver and its safeguard (6), the gradient's
 # transmittance, spectrum, derivative and transform (4 complex = 8), the prior's warm dual (8).
@@ -49,32 +57,6 @@ def memory_needed(geometry: Geometry, config: ReconstructionConfig, *, frames: i
     kept = kept_bytes(geometry, np.dtype(np.complex64 if itemsize == 4 else np.complex128))
     in_flight = group * (2 * int(np.prod(geometry.frame_shape)) + 2 * box.height * box.width * 2) * itemsize
     return int(np.prod(geometry.object_shape)) * images * itemsize + kept + in_flight + frames
-
-
-def memory_available(group: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes that can be allocated without swapping: the machine's, or what the container or batch job (a control
-    group, of which psutil knows nothing) still allows, whichever is less."""
-    machine = int(psutil.virtual_memory().available)
-    allowed = _of_the_group(group)
-    return machine if allowed is None else min(machine, allowed)
-
-
-def memory_total(group: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes of the machine, or those that the container or batch job may have, whichever is less."""
-    machine = int(psutil.virtual_memory().total)
-    try:
-        limit = (group / "memory.max").read_text(encoding="ascii").strip()
-    except OSError:  # no control groups, or those of an older kernel
-        return machine
-    return min(machine, int(limit)) if limit.isdecimal() else machine
-
-
-def _of_the_group(group: Path) -> int | None:
-    try:
-        limit, used = ((group / name).read_text(encoding="ascii").strip() for name in ("memory.max", "memory.current"))
-    except OSError:  # no control groups, or those of an older kernel
-        return None
-    return max(0, int(limit) - int(used)) if limit.isdecimal() else None
 
 
 def check_memory(acquisition: Acquisition, config: ReconstructionConfig, margin: int) -> None:

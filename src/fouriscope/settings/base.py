@@ -10,8 +10,20 @@ from fouriscope.errors import InvalidInputError
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-Pair = tuple[float, float]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+Side = Annotated[int, Field(ge=1, le=10**5)]  # pixels
+Few = Annotated[int, Field(ge=1, le=1000)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Place = Annotated[float, Field(ge=-1e3, le=1e3)]  # metres, and so are those below
+Pair = tuple[Place, Place]
+Radius = Annotated[float, Field(ge=0, le=1e3)]
+Thickness = Annotated[float, Field(ge=0, le=1)]
+RefractiveIndex = Annotated[float, Field(ge=0.5, le=10)]
+# Counts of a camera and factors between them: far beyond what there is, and far from where numbers overflow.
+Counts = Annotated[float, Field(ge=-1e12, le=1e12)]
+Factor = Annotated[float, Field(ge=1e-12, le=1e12)]
+Weight = Annotated[float, Field(ge=0, le=1e12)]
+Power = Annotated[float, Field(ge=0.01, le=100)]
 
 
 class Section(BaseModel):

@@ -8,7 +8,22 @@ from pydantic import Field, field_validator, model_validator
 
 from fouriscope.acquisition.byte_sizes import parse_bytes
 from fouriscope.optics.spiral import Start
-from fouriscope.settings.base import Count, Pair, Positive, Section
+from fouriscope.optics.zernike_polynomials import HIGHEST_MODE
+from fouriscope.settings.base import (
+    Count,
+    Counts,
+    Factor,
+    Finite,
+    Pair,
+    Positive,
+    Power,
+    Radius,
+    RefractiveIndex,
+    Section,
+    Side,
+    Thickness,
+    Weight,
+)
 
 
 class FramesSection(Section):
@@ -21,7 +36,7 @@ class FramesSection(Section):
         default=None,
         description="a file, or a folder with one image per frame, in the order of the LEDs (docs/formats.md)",
     )
-    shape: tuple[Count, Count] | None = Field(
+    shape: tuple[Side, Side] | None = Field(
         default=None, description="(rows, columns), instead of `path` while there are no frames"
     )
     kind: Literal["npy", "npz", "tiff", "zarr", "hdf5", "mat", "folder"] | None = Field(
@@ -43,37 +58,35 @@ class FramesSection(Section):
         default=0, description="4 for 12 bits stored in the upper bits of 16"
     )
     amplitude: bool = Field(default=False, description="true: intensity is the square of what is stored")
-    power: Positive | None = Field(default=None, description="p of stored = intensity^p; `amplitude = true` means 0.5")
-    offset: float = Field(default=0.0, description="counts in the dark")
+    power: Power | None = Field(default=None, description="p of stored = intensity^p; `amplitude = true` means 0.5")
+    offset: Counts = Field(default=0.0, description="counts in the dark")
     dark: str | tuple[str, ...] | None = Field(
         default=None, description="a dark frame, a stack of them or a list of files: the mean is subtracted"
     )
     flat: str | None = Field(
         default=None, description="the image of an empty, evenly lit field; its mean does not matter"
     )
-    exposures: tuple[Positive, ...] | None = Field(
+    exposures: tuple[Factor, ...] | None = Field(
         default=None, description="one per frame; counts become those of the shortest"
     )
-    brightness: tuple[Positive, ...] | None = Field(
+    brightness: tuple[Factor, ...] | None = Field(
         default=None,
         description="g_i of y_i = g_i \\|H_i o\\|², one per frame: LED and exposure; the alignment finds it",
     )
-    background: float | tuple[float, ...] | Literal["auto"] | None = Field(
+    background: Counts | tuple[Counts, ...] | Literal["auto"] | None = Field(
         default=None,
         description='stray light: one number per frame, a number for dark field, or "auto" from each dark frame',
     )
-    floor: Annotated[float, Field(ge=0)] = Field(
-        default=0.0, description="counts in dark field up to which there is only noise"
-    )
-    gain: Positive = Field(default=1.0, description="counts of the empty bright field")
-    saturation: Positive | Literal["auto"] | None = Field(
+    floor: Weight = Field(default=0.0, description="counts in dark field up to which there is only noise")
+    gain: Factor = Field(default=1.0, description="counts of the empty bright field")
+    saturation: Factor | Literal["auto"] | None = Field(
         default=None, description="pixels at or above this level are masked, in counts after `bit_shift`"
     )
     bad_pixels: Literal["auto"] | None = Field(
         default=None, description="dead and hot pixels, found as what stands out in every frame, are masked"
     )
     mask: str | None = Field(default=None, description="an image, nonzero where a pixel counts")
-    weights: tuple[float, ...] | None = Field(default=None, description="one per frame; 0 leaves a frame out")
+    weights: tuple[Weight, ...] | None = Field(default=None, description="one per frame; 0 leaves a frame out")
     reject: tuple[int, ...] | Literal["auto"] = Field(default=(), description="frames to leave out, counted from 0")
     truth: str | None = Field(default=None, description="the object, where it is known: only to report the SNR")
     memory: int | str | None = Field(
@@ -130,17 +143,17 @@ class MicroscopeSection(Section):
 
 class _LEDs(Section):
     height: Positive = Field(description="from the LEDs to the sample")
-    rotation: float = Field(default=0.0, description="of the array, in radians")
+    rotation: Finite = Field(default=0.0, description="of the array, in radians")
     offset: Pair = Field(default=(0.0, 0.0), description="(y, x) of the array")
-    slide_thickness: Annotated[float, Field(ge=0)] = Field(default=0.0, description="of glass between LEDs and sample")
-    slide_index: Positive = Field(default=1.52, description="refractive index of that glass")
+    slide_thickness: Thickness = Field(default=0.0, description="of glass between LEDs and sample")
+    slide_index: RefractiveIndex = Field(default=1.52, description="refractive index of that glass")
 
 
 class SquareSection(_LEDs):
     """rows × columns LEDs on a square lattice."""
 
     kind: Literal["square"]
-    shape: tuple[int, int] = Field(description="[rows, columns]")
+    shape: tuple[Count, Count] = Field(description="[rows, columns]")
     pitch: Positive = Field(description="from LED to LED")
 
 
@@ -173,9 +186,9 @@ class RingsSection(_LEDs):
     """LEDs on rings."""
 
     kind: Literal["rings"]
-    radii: tuple[float, ...] = Field(description="of the rings")
+    radii: tuple[Radius, ...] = Field(description="of the rings")
     counts: tuple[int, ...] = Field(description="LEDs of each ring")
-    start_angle: float = Field(default=0.0, description="of the first LED of each ring, in radians")
+    start_angle: Finite = Field(default=0.0, description="of the first LED of each ring, in radians")
 
 
 class PositionsSection(_LEDs):
@@ -193,7 +206,7 @@ class DirectionsSection(Section):
     height: Positive | None = Field(
         default=None, description="of the LEDs, if it is known; `offset` and `patch_center` need it"
     )
-    rotation: float = Field(default=0.0, description="turns the directions, in radians")
+    rotation: Finite = Field(default=0.0, description="turns the directions, in radians")
     offset: Pair = Field(default=(0.0, 0.0), description="(y, x), moves the LEDs")
 
 
@@ -206,10 +219,10 @@ class FileSection(Section):
         default=None, description="from the LEDs to the sample, unless the file holds directions"
     )
     pitch: Positive | None = Field(default=None, description="from LED to LED, for `row,column`")
-    rotation: float = Field(default=0.0, description="of the array, in radians")
+    rotation: Finite = Field(default=0.0, description="of the array, in radians")
     offset: Pair = Field(default=(0.0, 0.0), description="(y, x) of the array")
-    slide_thickness: Annotated[float, Field(ge=0)] = Field(default=0.0, description="of glass between LEDs and sample")
-    slide_index: Positive = Field(default=1.52, description="refractive index of that glass")
+    slide_thickness: Thickness = Field(default=0.0, description="of glass between LEDs and sample")
+    slide_index: RefractiveIndex = Field(default=1.52, description="refractive index of that glass")
 
 
 ILLUMINATIONS: dict[str, type[Section]] = {
@@ -230,6 +243,8 @@ IlluminationSection = Annotated[
 class PupilSection(Section):
     """[pupil]: known aberrations."""
 
-    zernike: dict[int, float] = Field(default_factory=dict, description="Noll index → radians rms")
-    defocus: float = Field(default=0.0, description="metres")
+    zernike: dict[Annotated[int, Field(ge=1, le=HIGHEST_MODE)], Finite] = Field(
+        default_factory=dict, description="Noll index → radians rms"
+    )
+    defocus: Finite = Field(default=0.0, description="metres")
     array: str | None = Field(default=None, description="a complex .npy on the frame's frequency grid, DC at n // 2")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 
 from fouriscope.fidelity import LossName
-from fouriscope.settings.base import Count, NotNegative, Positive, Section
+from fouriscope.settings.base import Count, Few, NotNegative, Positive, Section
 
 DEFAULT_METHOD = "pnp"
 
@@ -29,7 +29,7 @@ class Method(Section):
         default="flat",
         description='where the object begins; "array" notes that Python gave a start, which no file holds',
     )
-    seed: Annotated[int, Field(ge=0)] = Field(default=0, description="of all random numbers")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=0, description="of all random numbers")
 
     @property
     def options(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class PnP(_Descent):
     """
 
     method: Literal["pnp"] = "pnp"
-    steps_per_denoising: Count | Literal["auto"] = Field(
+    steps_per_denoising: Few | Literal["auto"] = Field(
         default=1, description="minibatches before a denoising; a costly denoiser wants some six"
     )
 
@@ -66,9 +66,7 @@ class ADMM(_Descent):
     """PnP-ADMM with inexact data steps. See :class:`fouriscope.solvers.ADMM`."""
 
     method: Literal["admm"] = "admm"
-    data_steps: Count = Field(
-        default=5, description="gradient steps towards the proximal operator of the data fidelity"
-    )
+    data_steps: Few = Field(default=5, description="gradient steps towards the proximal operator of the data fidelity")
     restart: bool = Field(
         default=True, description="momentum starts anew when an iteration moves more than those before"
     )

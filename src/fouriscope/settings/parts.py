@@ -8,7 +8,8 @@ from pydantic import Field, field_validator
 
 from fouriscope.calibration.zernike_pupil import MODES
 from fouriscope.errors import InvalidInputError
-from fouriscope.settings.base import Count, Positive, Section
+from fouriscope.optics.zernike_polynomials import HIGHEST_MODE
+from fouriscope.settings.base import Count, Positive, Section, Side
 
 
 class Object(Section):
@@ -21,8 +22,8 @@ class Object(Section):
     model: Literal["phase", "complex", "wave"] = Field(
         default="phase", description="a phase, phase and absorption, or the complex wave itself (docs/solver.md)"
     )
-    shape: tuple[int, int] | Literal["auto"] = Field(default="auto", description="[rows, columns]")
-    margin: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
+    shape: tuple[Side, Side] | Literal["auto"] = Field(default="auto", description="[rows, columns]")
+    margin: Annotated[int, Field(ge=0, le=10**4)] | Literal["auto"] = Field(
         default="auto", description="frame pixels around the frame that are estimated but not measured: 16 to 24"
     )
     precision: Literal["single", "double"] = Field(default="single", description="of all arrays of the reconstruction")
@@ -68,16 +69,27 @@ class Calibration(Section):
     """
 
     zernike: bool = Field(default=False, description="aberrations, c_j")
-    zernike_modes: tuple[Annotated[int, Field(ge=4)], ...] = Field(
+    zernike_modes: tuple[Annotated[int, Field(ge=4, le=HIGHEST_MODE)], ...] = Field(
         default=MODES, description="Noll indices j, from 4 on"
     )
     pixels: bool = Field(
         default=False, description="the pupil bin by bin, smoothly, modulus and phase; not with epry, as `zernike`"
     )
     gains: bool = Field(default=False, description="g_i, the brightness of each LED")
-    gains_bound: Annotated[float, Field(gt=1)] = Field(default=3.0, description="gains change at most by this factor")
+    gains_bound: Annotated[float, Field(gt=1, le=1e6)] = Field(
+        default=3.0, description="gains change at most by this factor"
+    )
     leds: bool = Field(default=False, description="δ_i, the direction of each LED")
-    leds_bound: Positive = Field(default=2.0, description="directions change at most by so many frequency bins")
+    leds_bound: Annotated[float, Field(gt=0, le=1e3)] = Field(
+        default=2.0, description="directions change at most by so many frequency bins"
+    )
+
+    @field_validator("zernike_modes")
+    @classmethod
+    def _each_once(cls, modes: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(modes)) < len(modes):
+            raise ValueError("each mode is named once")
+        return modes
 
 
 class Stop(Section):

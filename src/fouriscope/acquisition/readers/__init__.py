@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Protocol
 
 from fouriscope.acquisition.description import Description
+from fouriscope.acquisition.frames import kind_of
+from fouriscope.acquisition.input_files import require_file, require_name
 from fouriscope.acquisition.levels import levels_of
 from fouriscope.acquisition.readers import arrays, fpm_rs, imaged, images, matlab, micro_manager, ptylab
 from fouriscope.acquisition.readers.sidecar import with_sidecar
-from fouriscope.acquisition.stored import READ_ERRORS, first_line
+from fouriscope.acquisition.stored import reading
 from fouriscope.errors import InvalidInputError
 
 
@@ -67,20 +69,19 @@ def describe(
         If nothing is recognised, or if what is there contradicts itself; the error names file and field.
     """
     path = Path(path)
+    require_name(path)
     if not path.exists() and "*" not in path.name:
         raise InvalidInputError(f"{path}: no such file or folder")
-    try:
+    if path.exists() and not path.is_dir():
+        require_file(path)
+    with reading(path, "it"):
         if pattern is not None or files is not None:
             return _completed(images.read_folder(path, pattern, files), path)
         if kind is not None or dataset is not None or axes is not None:
             return _completed(arrays.named(path, kind, dataset, axes), path.parent)
         for reader in READERS:
             if reader.recognises(path):
-                return _completed(reader.read(path), path if path.is_dir() else path.parent)
-    except READ_ERRORS as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise InvalidInputError(f"{path}: cannot be read ({first_line(error)})") from error
+                return _completed(reader.read(path), path)
     stacks = arrays.stacks_in(path)
     if len(stacks) == 1:
         return describe(stacks[0])
@@ -88,8 +89,11 @@ def describe(
     raise InvalidInputError(f"{path}: no acquisition was recognised{several}. Understood are {UNDERSTOOD}")
 
 
-def _completed(description: Description, folder: Path) -> Description:
-    description = _with_power(with_sidecar(description, folder))
+def _completed(description: Description, path: Path) -> Description:
+    """With what lies beside the file, or in the folder of the files; a Zarr array is both a file and a folder."""
+    for folder in dict.fromkeys([*([] if kind_of(path) == "folder" else [path.parent]), path]):
+        description = with_sidecar(description, folder)
+    description = _with_power(description)
     description.check(description.frames.open().shape[0])
     return description
 

@@ -6,8 +6,11 @@ from pathlib import Path
 
 from fouriscope.acquisition.description import Description, FramesSource
 from fouriscope.acquisition.frames import kind_of
+from fouriscope.acquisition.hdf5_file import stacks_of
+from fouriscope.acquisition.input_files import require_file
 from fouriscope.acquisition.readers.scalars import with_scalars
-from fouriscope.acquisition.stacks import AXES, MATLAB_AXES, hdf5_stacks
+from fouriscope.acquisition.stacks import AXES, MATLAB_AXES
+from fouriscope.acquisition.zarr_store import open_node
 from fouriscope.errors import InvalidInputError
 
 NAMES = {"hdf5": "HDF5", "zarr": "Zarr", "npy": "NumPy .npy", "npz": "NumPy .npz"}
@@ -26,8 +29,9 @@ def read(path: Path) -> Description:
     if kind == "hdf5":
         import h5py
 
+        require_file(path)
         with h5py.File(path, "r") as file:
-            found = {name: file[name].shape for name in hdf5_stacks(file)}
+            found = {name: file[name].shape for name in stacks_of(file)}
         if len(found) != 1:
             raise InvalidInputError(
                 f"{path}: one stack of frames (a three-dimensional dataset) was expected, got "
@@ -78,7 +82,7 @@ def _zarr_stack(path: Path) -> tuple[str | None, tuple[int, ...]]:
     """Name and shape of a Zarr array, or of level 0 or the only stack of a group."""
     import zarr
 
-    node = zarr.open(str(path), mode="r")
+    node = open_node(path)
     if isinstance(node, zarr.Array):
         return None, tuple(node.shape)
     arrays = {name: tuple(array.shape) for name, array in node.arrays() if len(array.shape) >= 3}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.acquisition.input_files import read_text
 from fouriscope.acquisition.stored import first_line
 from fouriscope.errors import InvalidInputError
 
@@ -17,10 +18,10 @@ from fouriscope.errors import InvalidInputError
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise InvalidInputError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
+        content = json.loads(read_text(path, "a JSON file"))
+    except InvalidInputError:
+        raise
+    except (ValueError, RecursionError) as error:  # RecursionError: brackets within brackets, without end
         raise InvalidInputError(f"{path}: not a readable JSON file ({first_line(error)})") from error
     if not isinstance(content, dict):
         raise InvalidInputError(f"{path}: a JSON object was expected, got {type(content).__name__}")

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition.description import Description, FramesSource
-from fouriscope.acquisition.images import IMAGES, TIFF, images_of
+from fouriscope.acquisition.images import IMAGES, TIFF, TiffFrames, images_of
 from fouriscope.acquisition.readers.fields import numbers
-from fouriscope.errors import InvalidInputError
+from fouriscope.acquisition.readers.numbering import notes_on_numbers
+from fouriscope.acquisition.tiff_file import TiffPages
+from fouriscope.errors import InvalidInputError, shortened
 
 _LENGTHS = {"m": 1.0, "mm": 1e-3, "µm": 1e-6, "μm": 1e-6, "um": 1e-6, "nm": 1e-9}
 
@@ -37,12 +39,16 @@ def read(path: Path) -> Description:
     if path.is_dir() or "*" in path.name:
         return read_folder(*((path, None) if path.is_dir() else (path.parent, path.name)))
     microscope, exposures, notes = read_ome(path)
-    pages = FramesSource(path, "tiff").open().shape[0]
+    frames = FramesSource(path, "tiff").open()
+    pages = frames.shape[0]
     if exposures is not None and len(exposures) != pages:
         notes = (*notes, f"OME has exposures of {len(exposures)} planes, the file {pages} pages: they are left out")
         exposures = None
+    name = "OME-TIFF" if notes or microscope else "multi-page TIFF"
+    if isinstance(frames, TiffFrames) and frames.complaints:
+        notes = (*notes, f"the TIFF is odd, though it can be read: {shortened(frames.complaints[0])}")
     return Description(
-        "OME-TIFF" if notes or microscope else "multi-page TIFF",
+        name,
         FramesSource(path, "tiff"),
         microscope=microscope,
         exposures=exposures,
@@ -69,7 +75,7 @@ def read_folder(path: Path, pattern: str | None, named: Sequence[str] | None = N
         raise InvalidInputError(
             f"{path}: at least two frames were expected, got {len(files)} images that could be some"
         )
-    notes = [f"natural order: {files[0].name}, {files[1].name} … {files[-1].name}"]
+    notes = [f"natural order: {files[0].name}, {files[1].name} … {files[-1].name}", *notes_on_numbers(files)]
     notes += [
         f"{file.name} is taken for a {word} frame by its name" for word, found in others.items() for file in found
     ]
@@ -85,10 +91,9 @@ def read_folder(path: Path, pattern: str | None, named: Sequence[str] | None = N
 
 def read_ome(path: Path) -> tuple[dict[str, float], NDArray[np.float64] | None, tuple[str, ...]]:
     """(keys of [microscope], exposures in seconds, notes) of the OME-XML in a TIFF; nothing if there is none."""
-    import tifffile
-
-    with tifffile.TiffFile(path) as tiff:
-        text = tiff.ome_metadata
+    pages = TiffPages(path)
+    pages.close()
+    text = pages.ome
     if text is None:
         return {}, None, ()
     try:

@@ -12,6 +12,7 @@ import numpy as np
 
 from fouriscope.acquisition.acquisition import Acquisition
 from fouriscope.acquisition.description import Description, FramesSource
+from fouriscope.acquisition.hdf5_file import own_dataset, own_items
 from fouriscope.acquisition.led_table import LEDTable
 from fouriscope.acquisition.readers.fields import named_numbers, pairs, required
 from fouriscope.errors import InvalidInputError
@@ -27,7 +28,7 @@ def recognises(path: Path) -> bool:
     if not path.is_file() or path.suffix.lower() not in ENDINGS or not h5py.is_hdf5(path):
         return False
     with h5py.File(path, "r") as file:
-        return "ptychogram" in file
+        return own_dataset(file, "ptychogram", path) is not None
 
 
 def read(path: Path) -> Description:
@@ -35,11 +36,12 @@ def read(path: Path) -> Description:
     import h5py
 
     with h5py.File(path, "r") as file:
+        shape = own_dataset(file, "ptychogram", path).shape
         content = {
-            name: item[()] for name, item in file.items() if isinstance(item, h5py.Dataset) and item.size <= 10**6
+            name: item[()]
+            for name, _ in own_items(file)
+            if name != "ptychogram" and (item := own_dataset(file, name, path)) is not None and _is_small(item)
         }
-        shape = file["ptychogram"].shape
-        content.pop("ptychogram", None)
     if len(shape) != 3:
         raise InvalidInputError(f"{path}: ptychogram must be of shape (frames, rows, columns), got shape {shape}")
     encoder, notes = np.asarray(required(path, content, "encoder")), []
@@ -58,6 +60,11 @@ def read(path: Path) -> Description:
         lighting=named_numbers(path, content, height="zled"),
         notes=tuple(notes),
     )
+
+
+def _is_small(item: Any) -> bool:
+    """Numbers of the microscope and of the LEDs, not images."""
+    return item.shape is not None and item.size <= 10**6 and item.dtype.itemsize <= 16
 
 
 def write_ptylab(path: str | Path, acquisition: Acquisition) -> None:

@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fouriscope.acquisition.description import Description
+from fouriscope.acquisition.input_files import require_file
 from fouriscope.acquisition.mat_file import MatFile
+from fouriscope.acquisition.npy_file import read_header, read_member
+from fouriscope.acquisition.zarr_store import open_node
 
 _UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6, "µm": 1e-6, "nm": 1e-9}
 _SMALL = 4096  # bytes of an array in an .npz that may be a scalar; a stack is not unpacked for its shape
@@ -92,23 +95,28 @@ def scalars_in(path: Path, kind: str | None) -> dict[str, float]:
     if kind == "hdf5":
         import h5py
 
+        require_file(path)
         with h5py.File(path, "r") as file:
             found |= dict(file.attrs)
 
             def look(name: str, item: Any) -> None:
                 found.update(item.attrs)
-                if isinstance(item, h5py.Dataset) and item.size == 1:
+                # Not those whose number lies in another file.
+                if isinstance(item, h5py.Dataset) and item.size == 1 and not (item.is_virtual or item.external):
                     found[name.rpartition("/")[2]] = item[()]
 
             file.visititems(look)
     elif kind == "zarr":
-        import zarr
-
-        found |= dict(zarr.open(str(path), mode="r").attrs)
+        found |= dict(open_node(path).attrs)
     elif kind == "npz":
-        with zipfile.ZipFile(path) as archive, np.load(path, allow_pickle=False) as arrays:
-            sizes = {item.filename.removesuffix(".npy"): item.file_size for item in archive.infolist()}
-            found |= {name: arrays[name] for name in arrays.files if sizes.get(name, _SMALL) < _SMALL}
+        require_file(path)
+        with zipfile.ZipFile(path) as archive:
+            for item in archive.infolist():
+                if item.file_size < _SMALL:
+                    with archive.open(item) as member:
+                        header = read_header(member, path)
+                        if header.nbytes <= item.file_size:
+                            found[item.filename.removesuffix(".npy")] = read_member(member, path, header)
     elif kind == "mat":
         file = MatFile(path)
         found |= {name: file.value(name) for name, shape in file.shapes.items() if int(np.prod(shape)) == 1}
