@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Directions, LEDArray, Optics, Pupil
@@ -71,5 +70,5 @@ def test_extreme_places() -> None:
     ],
 )
 def test_extreme_settings(section: Any, keys: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(InvalidInputError):
         section(**keys)
