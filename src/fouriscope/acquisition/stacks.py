@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition.mat_file import MatFile
 from fouriscope.acquisition.stored import StoredFrames, reading
-from fouriscope.acquisition.tile_layout import CHECKSUM_KEY, CompleteArray
+from fouriscope.acquisition.tile_layout import CHECKSUM_KEY, CompleteArray, shard_names
 from fouriscope.errors import InvalidInputError
 
 AXES = "nyx"
@@ -51,6 +51,10 @@ class ArrayStack(StoredFrames):
     def together(self, index: int) -> range:
         start = index // self._depth * self._depth
         return range(start, min(start + self._depth, self.shape[0]))
+
+    def _files(self, indices: range) -> Sequence[str]:
+        loaded = isinstance(getattr(self, "array", None), np.ndarray)
+        return () if loaded else super()._files(indices)
 
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         return self._cut(self.array, index, rows, columns)
@@ -153,9 +157,15 @@ class ZarrFrames(ArrayStack):
         import zarr
 
         array = zarr.open_array(str(path), path=dataset or "", mode="r")
+        self._folder, self._chunked = path / (dataset or ""), array
         if CHECKSUM_KEY in array.attrs:
-            array = CompleteArray(array, path / (dataset or ""))
+            array = CompleteArray(array, self._folder)
         super().__init__(path, array, axes, roi, dataset or "")
+
+    def _files(self, indices: range) -> Sequence[str]:
+        chosen = {"n": slice(indices.start, indices.stop), "y": self.rows, "x": self.columns, "1": slice(0, 1)}
+        names = shard_names(self._chunked, [chosen[axis] for axis in self._axes])
+        return [f"{self._folder}/{name}" for name in names]
 
     def _cut(self, array: Any, frames: int | slice, rows: slice, columns: slice) -> NDArray[Any]:
         # A chunk that is missing reads as zeros, which may be meant where we are not the author; a folder never is.

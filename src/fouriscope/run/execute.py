@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fouriscope.acquisition import Acquisition, stream_below
-from fouriscope.errors import InvalidInputError, RunFolderError
+from fouriscope.acquisition import Acquisition, Frames, stream_below
+from fouriscope.acquisition.digest import check_unchanged
+from fouriscope.acquisition.stored import stored_below
+from fouriscope.errors import FramesChangedError, InvalidInputError, RunFolderError
 from fouriscope.optics import Geometry
 from fouriscope.parallel import thread_count
 from fouriscope.run.aligned import aligned, with_alignment
@@ -21,6 +23,7 @@ from fouriscope.run.result import Result
 from fouriscope.run.solving import solve_into
 from fouriscope.settings import RunConfig
 from fouriscope.solvers import Callback, Solver
+from fouriscope.verdict import Verdict
 
 
 def start_run(
@@ -50,8 +53,9 @@ def start_run(
         notes = alignment.notes
         config = parse_config(with_alignment(resolved(config, base), alignment), where="after the alignment")
         close_stream(acquisition)
-        acquisition = build_acquisition(config, base)
-        del alignment
+        aligned_frames, acquisition = acquisition.frames, build_acquisition(config, base)
+        go_on_watching(aligned_frames, acquisition.frames)
+        del alignment, aligned_frames
     digest = FrameDigest(acquisition.frames.shape)
     acquisition.check_frames(digest.add)
     solver = build_solver(acquisition, config)
@@ -59,7 +63,7 @@ def start_run(
         "alignment": {"notes": list(notes), "nominal_na": nominal.tolist()}
     }
     run = RunFolder.create(folder, resolved(config, base), origin)
-    return _solve(run, solver, acquisition, config, callbacks, checkpoint_seconds, on_start)
+    return _solve(run, solver, acquisition, digest, config, callbacks, checkpoint_seconds, on_start)
 
 
 def with_flat_start(config: RunConfig) -> RunConfig:
@@ -72,6 +76,13 @@ def close_stream(acquisition: Acquisition) -> None:
     stream = stream_below(acquisition.frames)
     if stream is not None:
         stream.close()
+
+
+def go_on_watching(before: Frames, now: Frames) -> None:
+    """Let frames that were opened again know the files as they were when they were first read."""
+    first, second = stored_below(before), stored_below(now)
+    if first is not None and second is not None:
+        second.states = first.states
 
 
 def resume_run(
@@ -134,13 +145,14 @@ def _resume(
     if iterations is not None:
         run.write_config(document)
     run.write_status("running")
-    return _solve(run, solver, acquisition, config, callbacks, checkpoint_seconds)
+    return _solve(run, solver, acquisition, digest, config, callbacks, checkpoint_seconds)
 
 
 def _solve(
     run: RunFolder,
     solver: Solver,
     acquisition: Acquisition,
+    digest: FrameDigest,
     config: RunConfig,
     callbacks: Sequence[Callback],
     checkpoint_seconds: float | None,
@@ -152,5 +164,13 @@ def _solve(
         solver.solve(build_stop(config.stop), [keep, *callbacks])
         return solver
 
-    asked = config.verdict.enabled
-    return solve_into(run, solve, checkpoint_seconds, (lambda: judge(solver, acquisition, config)) if asked else None)
+    def judged() -> Verdict | None:
+        verdict = judge(solver, acquisition, config) if config.verdict.enabled else None
+        try:
+            check_unchanged(acquisition.frames, digest.checksum)
+        except FramesChangedError:
+            run.forget_checkpoint()  # nobody knows which iterations saw other frames
+            raise
+        return verdict
+
+    return solve_into(run, solve, checkpoint_seconds, judged)

@@ -217,6 +217,10 @@ class RunFolder:
             )
         return state, iterations
 
+    def forget_checkpoint(self) -> None:
+        """Go back to the beginning: the run resumes from there."""
+        (self.path / "checkpoint.npz").unlink(missing_ok=True)
+
     def restore(self, take: Callable[[SolverState], object]) -> int:
         """Hand the state of the last checkpoint to ``take``; returns its iteration, or 0 if there is none."""
         checkpoint = self.read_checkpoint()
