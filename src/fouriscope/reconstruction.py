@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from fouriscope.checks import door
 from fouriscope import settings
 from fouriscope.acquisition import Acquisition
 from fouriscope.acquisition.digest import check_unchanged
@@ -20,6 +21,7 @@ from fouriscope.run.provenance import FrameDigest, provenance
 from fouriscope.solvers import Callback
 
 
+@door
 def reconstruct(
     data: Acquisition,
     *,

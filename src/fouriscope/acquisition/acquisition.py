@@ -14,6 +14,7 @@ from fouriscope.acquisition.masks import mask_of
 from fouriscope.acquisition.stored import Region
 from fouriscope.acquisition.streaming import read_through
 from fouriscope.acquisition.thumbnails import image_uri, led_map_uri, page
+from fouriscope.checks import door, door_class_but
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics, Pupil
 from fouriscope.optics.illumination import told_of_directions
@@ -44,6 +45,7 @@ def center_of_region(
     )
 
 
+@door_class_but("frames")
 @dataclass(frozen=True, eq=False, repr=False)
 class Acquisition:
     r"""Frames, one for each LED in order, with the microscope that took them.
@@ -154,6 +156,7 @@ class Acquisition:
         """(rows, columns) of a frame."""
         return self.frames.shape[1:]
 
+    @door
     def check_frames(self, watch: Callable[[NDArray[Any], NDArray[Any] | None], object] | None = None) -> None:
         """Read every frame once and raise for one that holds NaN or infinite values, or nothing at all.
 

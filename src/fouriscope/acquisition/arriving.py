@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition.sequence import FrameSequence
+from fouriscope.checks import door, door_class
 from fouriscope.errors import InvalidInputError
 
 
+@door_class
 class ArrivingFrames(FrameSequence):
     """A stack of which frames come later: :meth:`add` from any thread, ``frame(i)`` for those that have arrived.
 
@@ -47,6 +49,7 @@ class ArrivingFrames(FrameSequence):
         with self._lock:
             return np.array([image is not None for image in self._images])
 
+    @door
     def add(self, frame: NDArray[Any], led: int) -> None:
         """Take in a copy of the frame of LED ``led``; one that was there is replaced, and counts as new.
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition.frames import Frames
 from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.acquisition.streaming import announce_all
+from fouriscope.checks import door, door_class
 from fouriscope.errors import InvalidInputError
 
 BoolArray = NDArray[np.bool_]
@@ -18,6 +19,7 @@ _SAMPLED_FRAMES = 32
 _OUTLIER = 8.0  # in robust standard deviations
 
 
+@door_class
 class FrameMasks(FrameSequence):
     """Masks on demand: ``frame(i)`` is True where a pixel of frame i counts.
 
@@ -89,6 +91,7 @@ def simplified_masks(masks: FrameMasks) -> FrameMasks | BoolArray | None:
     return None if first.all() else first
 
 
+@door
 def find_bad_pixels(frames: Frames) -> BoolArray:
     """(rows, columns), True where the camera's pixel works.
 

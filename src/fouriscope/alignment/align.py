@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.checks import door
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.aperture import find_na
 from fouriscope.alignment.array import Motion, refine_array
@@ -41,6 +42,7 @@ class Alignment:
     notes: tuple[str, ...]
 
 
+@door
 def align(
     acquisition: Acquisition,
     *,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, ArrayFrames, Frames, stream_below
 from fouriscope.acquisition.masks import mask_of
+from fouriscope.checks import door, door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity.losses import Loss, as_loss
 from fouriscope.fidelity.pipeline import LEDPipeline, Measurements, Observer
@@ -26,6 +27,7 @@ class ValueAndGradient(NamedTuple):
     gradient: RealArray
 
 
+@door_class
 class DataFidelity:
     r"""d(x) = (1/J) Σ_j w_j d_j(x), with d_j one of the losses of :mod:`fouriscope.fidelity.losses`.
 
@@ -100,6 +102,7 @@ class DataFidelity:
                 self._stack = array
 
     @classmethod
+    @door
     def of(cls, acquisition: Acquisition, model: ForwardModel, *, loss: str | Loss = "intensity") -> DataFidelity:
         """The fidelity of an acquisition, with its weights and mask."""
         return cls(model, acquisition.frames, loss=loss, weights=acquisition.weights, mask=acquisition.mask)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 
 
@@ -85,6 +86,7 @@ class Sampler(ABC):
         del arrays
 
 
+@door_class
 class AllLEDs(Sampler):
     """Every LED of ``population`` in every iteration: the paper's "Full".
 
@@ -105,6 +107,7 @@ class AllLEDs(Sampler):
         return True
 
 
+@door_class
 class FixedSubset(AllLEDs):
     """``batch`` LEDs of ``population``, drawn once with ``rng`` and kept: the paper's "Batch" rivals.
 
@@ -124,6 +127,7 @@ class FixedSubset(AllLEDs):
         self.population = arrays["subset"]
 
 
+@door_class
 class UniformSampler(Sampler):
     """``batch`` LEDs of ``population``, drawn independently, with replacement: the mathematics of the paper.
 
@@ -163,6 +167,7 @@ class _Deck:
         return hand
 
 
+@door_class
 class EpochSampler(Sampler):
     """``batch`` LEDs of ``population`` in reshuffled epochs: every LED comes once before any comes again.
 
@@ -187,6 +192,7 @@ class EpochSampler(Sampler):
         self._deck.order = arrays["deck"]
 
 
+@door_class
 class StratifiedSampler(Sampler):
     """``batch`` LEDs, bright and dark field each in their own reshuffled epochs, in proportion to their number.
 

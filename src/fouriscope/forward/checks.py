@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fouriscope.checks import door
 from fouriscope.forward.model import ForwardModel, LEDs
 from fouriscope.forward.objects import ComplexArray, RealArray
 
@@ -28,6 +29,7 @@ class GradientCheck(NamedTuple):
     error: float
 
 
+@door
 def check_adjoint(model: ForwardModel, leds: LEDs = None, *, seed: int = 0) -> AdjointCheck:
     """Dot test: ⟨H o, f⟩ against ⟨o, H† f⟩ for random complex o and f.
 
@@ -55,6 +57,7 @@ def check_adjoint(model: ForwardModel, leds: LEDs = None, *, seed: int = 0) -> A
     return AdjointCheck(forward, backward, abs(forward - backward) / scale)
 
 
+@door
 def check_gradient(
     value: Callable[[RealArray], float],
     gradient: Callable[[RealArray], RealArray],

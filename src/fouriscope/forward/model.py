@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from fouriscope.checks import door, door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward.objects import ComplexArray, ObjectModel, RealArray, object_model
 from fouriscope.forward.pupils import LEDPupils
@@ -18,6 +19,7 @@ from fouriscope.parallel import run_sliced, thread_count
 LEDs = Sequence[int] | NDArray[np.integer[Any]] | None
 
 
+@door_class
 class ForwardModel:
     r"""y_i = \|H_i o(x)\|², compiled once from the optics.
 
@@ -98,6 +100,7 @@ class ForwardModel:
         self.complex_dtype = np.result_type(self.dtype, np.complex64)
         self.pupils = LEDPupils(self.geometry, self.pupil, self.complex_dtype, self.gains)
 
+    @door
     def revised(
         self,
         *,
@@ -292,6 +295,7 @@ class ForwardModel:
             spectrum[source] += np.conj(stack[index[0]]) * np.fft.fft2(padded)[target].astype(self.complex_dtype)
         return np.fft.ifft2(spectrum).astype(self.complex_dtype)
 
+    @door
     def coverage(self, leds: LEDs = None, weights: ArrayLike | None = None) -> RealArray:
         """Σ_i w_i |P_i|² at every frequency of the object (DC first), scaled as H: how firmly LEDs hold it.
 
@@ -314,6 +318,7 @@ class ForwardModel:
             run_sliced(lambda start, stop, a=arguments: kernels.add_coverage(*a, start, stop), out.shape[0])  # type: ignore[misc]
         return out
 
+    @door
     def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
         """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`)."""
         return self.object.pull_back(transmittance, derivative)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, ArrivingFrames
 from fouriscope.choices import Choices, choose
+from fouriscope.checks import door
 from fouriscope.errors import InvalidInputError
 from fouriscope.live.reconstruction import LiveReconstruction
 from fouriscope.optics import Illumination, Optics, Pupil
@@ -20,6 +21,7 @@ NOT_LIVE = {
 }
 
 
+@door
 def stream(
     optics: Optics,
     illumination: Illumination,

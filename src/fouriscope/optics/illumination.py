@@ -14,6 +14,7 @@ from typing import Protocol, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fouriscope.checks import door, door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import FloatArray, read_only_pairs, require_count, require_point, select, sines
 from fouriscope.optics.objective import require_finite, require_positive
@@ -33,6 +34,7 @@ class Illumination(Protocol):
         ...
 
 
+@door_class
 @dataclass(frozen=True, eq=False, repr=False)
 class LEDArray:
     """LEDs in a plane below the sample.
@@ -81,6 +83,7 @@ class LEDArray:
             )
 
     @classmethod
+    @door
     def at(
         cls,
         positions: ArrayLike,
@@ -94,6 +97,7 @@ class LEDArray:
         return cls(read_only_pairs("LED positions", "(y, x) in metres", positions), height, rotation, offset, slide)
 
     @classmethod
+    @door
     def square(
         cls,
         shape: SupportsIndex | tuple[SupportsIndex, SupportsIndex],
@@ -117,6 +121,7 @@ class LEDArray:
         return cls.at(_row_major(y, x), height, rotation=rotation, offset=offset, slide=slide)
 
     @classmethod
+    @door
     def disc(
         cls,
         pitch: float,
@@ -136,6 +141,7 @@ class LEDArray:
         return cls.at(positions, height, rotation=rotation, offset=offset, slide=slide)
 
     @classmethod
+    @door
     def spiral(
         cls,
         size: SupportsIndex,
@@ -168,6 +174,7 @@ class LEDArray:
         return cls.at(steps * require_positive("pitch", pitch), height, rotation=rotation, offset=offset, slide=slide)
 
     @classmethod
+    @door
     def rings(
         cls,
         radii: Sequence[float],
@@ -227,6 +234,7 @@ class LEDArray:
         return sines(azimuth * tangent[:, None], 1.0)
 
     @classmethod
+    @door
     def from_directions(cls, na: ArrayLike, height: float = 1.0) -> LEDArray:
         """LEDs at ``height`` that shine under the directions ``na`` = (na_y, na_x) on the optical axis.
 
@@ -236,6 +244,7 @@ class LEDArray:
         pairs = read_only_pairs("directions", "(na_y, na_x)", na)
         return cls(pairs / np.sqrt(1 - np.sum(pairs**2, axis=1, keepdims=True)) * height, height)
 
+    @door
     def moved(
         self, *, shift: tuple[float, float] = (0.0, 0.0), turn: float = 0.0, height: float = 1.0, pitch: float = 1.0
     ) -> LEDArray:

@@ -42,12 +42,9 @@ def start_run(
     finding of the alignment.
     """
     RunFolder(folder).check_free()
-    thread_count()  # raises where the environment asks for a number of threads that is none
-    acquisition = build_acquisition(config, base)
-    build_stop(config.stop)
+    acquisition = ready_acquisition(config, base)
     notes: tuple[str, ...] = ()
     nominal = acquisition.illumination.directions(acquisition.patch_center)
-    build_solver(acquisition, with_flat_start(config))  # bad input is told before frames are read, and nothing is left
     if config.alignment.is_wanted:
         alignment = aligned(acquisition, config.alignment, tell)
         notes = alignment.notes
@@ -64,6 +61,25 @@ def start_run(
     }
     run = RunFolder.create(folder, resolved(config, base), origin)
     return _solve(run, solver, acquisition, digest, config, callbacks, checkpoint_seconds, on_start)
+
+
+def ready_acquisition(config: RunConfig, base: Path) -> Acquisition:
+    """The acquisition of a run that nothing stands in the way of, but for what is in its frames: bad input is told
+    before they are read, and nothing is left."""
+    thread_count()  # raises where the environment asks for a number of threads that is none
+    acquisition = build_acquisition(config, base)
+    build_stop(config.stop)
+    build_solver(acquisition, with_flat_start(config))
+    return acquisition
+
+
+def check_ready(config: RunConfig, base: Path) -> None:
+    """Raise what a run of ``config`` would raise before its first iteration; its frames are read, not aligned."""
+    acquisition = ready_acquisition(config, base)
+    try:
+        acquisition.check_frames()
+    finally:
+        close_stream(acquisition)
 
 
 def with_flat_start(config: RunConfig) -> RunConfig:

@@ -31,6 +31,7 @@ from typing import Any, TextIO
 
 import tomli_w
 
+from fouriscope.checks import door
 from fouriscope.errors import RunFolderError
 from fouriscope.run.files import read_arrays, remove_leftovers, write_arrays, write_json, write_text
 from fouriscope.run.lock import LOCK_NAME, FolderLock
@@ -93,6 +94,7 @@ class RunFolder:
         return folder
 
     @classmethod
+    @door
     def open(cls, path: str | Path) -> RunFolder:
         """Open an existing run; raises where there is none."""
         folder = cls(path)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, ArrayFrames, CalibratedFrames, Frames
+from fouriscope.checks import door, door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
@@ -20,6 +21,7 @@ SNR_DB_RANGE = (-100.0, 300.0)
 MOST_PHOTONS = 1e12
 
 
+@door_class
 @dataclass(frozen=True)
 class Camera:
     """A camera that counts photons: shot noise, read noise, offset, quantisation, saturation.
@@ -70,6 +72,7 @@ class Camera:
         full_well = 2 * self.photons if self.full_well is None else self.full_well
         return float((2**self.bits - 1 - self.offset) / full_well)
 
+    @door
     def expose(self, intensity: NDArray[Any], rng: np.random.Generator) -> NDArray[np.uint16]:
         """Counts for one frame of ideal intensity (1 = empty bright field)."""
         return self.digitise(self.signal(intensity, rng))
@@ -87,6 +90,7 @@ class Camera:
         return clipped
 
 
+@door
 def simulate(
     model: ForwardModel,
     truth: NDArray[Any],

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.checks import door
 from fouriscope import metrics
 from fouriscope.calibration import Calibration
 from fouriscope.fidelity import DataFidelity, Sampler
@@ -145,6 +146,7 @@ class Solver(ABC):
         """The part of x that is compared with the truth: the phase that the frames show."""
         return observed_phase(self.fidelity.model, self._x)
 
+    @door
     def solve(self, stop: StopRule, callbacks: Sequence[Callback] = ()) -> History:
         """Iterate until ``stop`` says so, or a callback returns True. Callbacks run outside the clock."""
         self.stop_reason = stop(self.history)

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.checks import door_class
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
 from fouriscope.fidelity.pipeline import group_size
@@ -29,6 +30,7 @@ ALARM = 100.0
 SAME_NA = 1e-6
 
 
+@door_class
 class EPRY(Solver):
     r"""O ← O + α · \|Q\|/max\|Q\| · Q̄/(\|Q\|² + δ) Δ,   Q = C P_i,   for one LED i after the other.
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.choices import Choices, choose
+from fouriscope.checks import door
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.priors import Prior
 from fouriscope.run.aligned import aligned
@@ -20,6 +21,7 @@ from fouriscope.tuning.choice import STRENGTH, Criterion, Tuning
 from fouriscope.tuning.search import FIRST_FACTOR, Trial, log_search
 
 
+@door
 def tune(
     data: Acquisition,
     *,
