@@ -14,7 +14,6 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from numbers import Real
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
@@ -69,6 +68,12 @@ def door_class_but(*names: str) -> Callable[[C], C]:
     return decorate
 
 
+def require_at_least(name: str, value: float, least: float) -> None:
+    """Raise unless ``value``, the argument ``name``, is ``least`` or more."""
+    if value < least:
+        raise InvalidInputError(f"{name} must be at least {least:g}, got {value:g}")
+
+
 def told(value: object) -> str:
     """A value in a few words."""
     if isinstance(value, np.ndarray):
@@ -83,12 +88,12 @@ def _kind_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> tupl
         return None
     if isinstance(annotation, str):
         try:
-            annotation = eval(annotation, vars(sys.modules[function.__module__]))  # noqa: S307  (our own source)
+            annotation = eval(annotation, vars(sys.modules[function.__module__]))
         except NameError:  # known to type checkers alone
             return None
     fits, words = _check_of(annotation)
     if words == "a finite number" and parameter.default == math.inf:
-        return (lambda value: fits(value) or value in (math.inf, -math.inf)), "a number"
+        return (lambda value: fits(value) or (isinstance(value, float) and math.isinf(value))), "a number"
     return None if fits is _anything else (fits, words)
 
 
@@ -119,7 +124,11 @@ def _check_of(annotation: Any) -> tuple[Check, str]:
     if plain is not None:
         return plain
     kind = annotation if origin is None else origin
-    if not isinstance(kind, type) or (getattr(kind, "_is_protocol", False) and not _is_runtime(kind)):
+    if (
+        not isinstance(kind, type)
+        or typing.is_typeddict(kind)
+        or (getattr(kind, "_is_protocol", False) and not _is_runtime(kind))
+    ):
         return _anything, ""
     return (lambda value: isinstance(value, kind)), f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
@@ -130,9 +139,9 @@ def _is_runtime(kind: type) -> bool:
 
 def _union(inner: tuple[Any, ...]) -> tuple[Check, str]:
     if any("_SupportsArray" in str(one) for one in inner):  # numpy's ArrayLike, which is a union itself
-        fits, words = (lambda value: _kind(value) in "biuf"), "numbers"
         optional = type(None) in inner
-        return (lambda value: (optional and value is None) or fits(value)), words + (" or None" if optional else "")
+        words = "numbers or None" if optional else "numbers"
+        return (lambda value: (optional and value is None) or _kind(value) in "biuf"), words
     checks = [_check_of(one) for one in inner]
     if any(fits is _anything for fits, _ in checks):
         return _anything, ""
@@ -161,6 +170,15 @@ def _kind(value: object) -> str:
         return "O"
 
 
+def numbers(name: str, value: object) -> np.ndarray[Any, Any]:
+    """``value`` as an array of numbers, or say that argument ``name`` is none; an array is not copied."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return value
+    if _kind(value) not in "biufc":
+        raise InvalidInputError(f"{name} must be an array of numbers, got {told(value)}")
+    return np.asarray(value)
+
+
 def _tuple_check(inner: tuple[Any, ...]) -> tuple[Check, str]:
     if inner[-1] is Ellipsis:
         return (lambda value: _is_sequence(value)), "a sequence"
@@ -176,12 +194,17 @@ def _tuple_check(inner: tuple[Any, ...]) -> tuple[Check, str]:
 
 
 def _is_sequence(value: object) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping) and hasattr(value, "__len__")
 
 
-def is_number(value: object) -> bool:
+def is_number(value: Any) -> bool:
     """Whether this is one real number, finite and of a size that something can have."""
-    return isinstance(value, Real) and not isinstance(value, bool) and abs(float(min(value, LARGEST))) < LARGEST
+    if not isinstance(value, float | int | np.floating | np.integer) or isinstance(value, bool):
+        return False
+    limit = LARGEST_COUNT if isinstance(value, int) else LARGEST  # NumPy keeps larger ones as objects
+    return bool(-limit < value < limit)
 
 
 def is_count(value: object) -> bool:

@@ -7,10 +7,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fouriscope.checks import door
 from fouriscope import settings
 from fouriscope.acquisition import Acquisition
 from fouriscope.acquisition.digest import check_unchanged
+from fouriscope.checks import door
 from fouriscope.choices import Auto, MethodName, ObjectName, StartName, choose
 from fouriscope.fidelity import Loss, LossName
 from fouriscope.priors import PriorLike

@@ -167,7 +167,13 @@ def test_nobody_reads_the_output() -> None:
 
 
 def test_a_name_that_is_no_text(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "fouriscope.cli.app", "info", os.fsencode(tmp_path) + b"/\xff.toml"]
+    command: list[str | bytes] = [
+        sys.executable,
+        "-m",
+        "fouriscope.cli.app",
+        "info",
+        os.fsencode(tmp_path) + b"/\xff.toml",
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert (

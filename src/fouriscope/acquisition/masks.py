@@ -45,7 +45,9 @@ class FrameMasks(FrameSequence):
 
     def __init__(self, frames: Frames, *, saturation: float | None = None, good: NDArray[Any] | None = None) -> None:
         if good is not None and np.shape(good) not in (frames.shape[1:], frames.shape):
-            raise InvalidInputError(f"a mask has the shape {frames.shape[1:]} or {frames.shape}, got {np.shape(good)}")
+            raise InvalidInputError(
+                f"good: a mask has the shape {frames.shape[1:]} or {frames.shape}, got {np.shape(good)}"
+            )
         self.frames, self.saturation = frames, saturation
         self.good = None if good is None else np.asarray(good) != 0
 

@@ -117,6 +117,8 @@ def stored_below(frames: object) -> StoredFrames | None:
 def _checked_region(path: Path, shape: tuple[int, int], roi: Sequence[int] | None) -> Region:
     if roi is None:
         return 0, 0, *shape
+    if len(roi) != 4:
+        raise InvalidInputError(f"{path}: roi must be (row, column, height, width), got {tuple(roi)}")
     row, column, height, width = roi
     inside = min(row, column) >= 0 and row + height <= shape[0] and column + width <= shape[1]
     if not inside or height < 1 or width < 1:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.checks import door
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.aperture import find_na
 from fouriscope.alignment.array import Motion, refine_array
@@ -22,6 +21,7 @@ from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.trials import Trials, weights_of
 from fouriscope.calibration.positions import as_array
+from fouriscope.checks import door
 from fouriscope.optics import Adjusted, Illumination, LEDArray
 
 # Another place must explain the bright frames this much better than the described one, and so much more for each pitch

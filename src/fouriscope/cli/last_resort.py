@@ -54,8 +54,8 @@ def exit_code_of(command: Callable[[], Any]) -> int:
         return OUTPUT_CLOSED
     except MemoryError as error:
         return _say(
-            f"there is not enough memory ({str(error) or 'no details'}); use smaller or fewer frames, a smaller object, or "
-            "end other programs",
+            f"there is not enough memory ({str(error) or 'no details'}); use smaller or fewer frames, a smaller "
+            "object, or end other programs",
             REFUSED,
         )
     except KeyboardInterrupt:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.checks import door_class
+from fouriscope.checks import door_class, require_at_least
 from fouriscope.errors import InvalidInputError
 
 
@@ -118,6 +118,8 @@ class FixedSubset(AllLEDs):
     name = "fixed"
 
     def __init__(self, population: NDArray[np.int64], batch: int, rng: np.random.Generator) -> None:
+        if not 1 <= batch <= len(population):
+            raise InvalidInputError(f"batch must be 1 to {len(population)}, the LEDs that there are, got {batch}")
         super().__init__(np.sort(rng.choice(population, batch, replace=False)))
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
@@ -138,6 +140,7 @@ class UniformSampler(Sampler):
     name = "uniform"
 
     def __init__(self, population: NDArray[np.int64], batch: int) -> None:
+        require_at_least("batch", batch, 1)
         self.population, self.batch = population, batch
 
     def draw(self, rng: np.random.Generator) -> Minibatch:
@@ -179,6 +182,7 @@ class EpochSampler(Sampler):
     name = "epochs"
 
     def __init__(self, population: NDArray[np.int64], batch: int) -> None:
+        require_at_least("batch", batch, 1)
         self.population, self.batch = population, batch
         self._deck = _Deck(population)
 
@@ -207,6 +211,10 @@ class StratifiedSampler(Sampler):
     name = "stratified"
 
     def __init__(self, population: NDArray[np.int64], batch: int, bright_field: NDArray[np.bool_]) -> None:
+        if len(population):  # of frames that arrive there are none at first
+            require_at_least("batch", batch, 1)
+        if np.ndim(bright_field) != 1:
+            raise InvalidInputError(f"bright_field must be one bool for each LED, got shape {np.shape(bright_field)}")
         self._arrange(population, batch, bright_field)
 
     def _arrange(self, population: NDArray[np.int64], batch: int, bright_field: NDArray[np.bool_]) -> None:

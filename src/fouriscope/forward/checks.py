@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fouriscope.checks import door
+from fouriscope.checks import door, numbers, require_at_least
+from fouriscope.errors import InvalidInputError
 from fouriscope.forward.model import ForwardModel, LEDs
 from fouriscope.forward.objects import ComplexArray, RealArray
 
@@ -41,6 +42,7 @@ def check_adjoint(model: ForwardModel, leds: LEDs = None, *, seed: int = 0) -> A
     >>> fs.check_adjoint(model).error < 1e-5
     True
     """
+    require_at_least("seed", seed, 0)
     rng = np.random.default_rng(seed)
     indices = model.led_indices(leds)
 
@@ -75,6 +77,13 @@ def check_gradient(
     >>> check_gradient(lambda x: float(np.sum(x**3)), lambda x: 3 * x**2, np.linspace(0, 1, 9)).error < 1e-8
     True
     """
+    require_at_least("seed", seed, 0)
+    require_at_least("directions", directions, 1)
+    if not epsilon > 0:
+        raise InvalidInputError(f"epsilon must be positive, got {epsilon:g}")
+    x = numbers("x", x)
+    if not np.isfinite(x).all():
+        raise InvalidInputError("x must be finite")
     rng = np.random.default_rng(seed)
     g = gradient(x)
     checks = []

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from fouriscope.checks import door, door_class
+from fouriscope.checks import door, door_class, numbers
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward.objects import ComplexArray, ObjectModel, RealArray, object_model
 from fouriscope.forward.pupils import LEDPupils
@@ -79,7 +79,10 @@ class ForwardModel:
         gains: ArrayLike | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        self.dtype = np.dtype(dtype)
+        try:
+            self.dtype = np.dtype(dtype)
+        except TypeError:
+            raise InvalidInputError(f"dtype must be float32 or float64 (the precision of x), got {dtype!r}") from None
         if self.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise InvalidInputError(f"dtype must be float32 or float64 (the precision of x), got {self.dtype}")
         self.illumination = illumination
@@ -190,7 +193,7 @@ class ForwardModel:
         """``leds`` as a checked index array; None means all."""
         if leds is None:
             return np.arange(len(self))
-        indices = np.atleast_1d(np.asarray(leds))
+        indices = np.atleast_1d(numbers("leds", leds))
         if indices.ndim != 1 or indices.dtype.kind not in "iu":
             raise InvalidInputError(f"LEDs must be given as whole numbers, got {leds!r}")
         if indices.size and (indices.min() < 0 or indices.max() >= len(self)):
@@ -208,15 +211,20 @@ class ForwardModel:
         )
         return np.asarray(values, self.complex_dtype)
 
-    def check_x(self, x: RealArray) -> RealArray:
-        """x as a contiguous array of the model's precision; raises where the shape is wrong."""
-        x = np.asarray(x)
+    def check_x(self, x: RealArray, name: str = "x") -> RealArray:
+        """x as a contiguous array of the model's precision; raises where its shape or its type is wrong.
+
+        ``name`` is that of the caller's argument.
+        """
+        x = numbers(name, x)
         if x.shape != self.x_shape:
             raise InvalidInputError(
-                f"a {self.object.name} object of this model has shape {self.x_shape}, got {x.shape}"
+                f"{name}: a {self.object.name} object of this model has shape {self.x_shape}, got {x.shape}"
             )
-        if np.iscomplexobj(x):
-            raise InvalidInputError("x is real: give the phase (and absorption), not the complex transmittance")
+        if x.dtype.kind not in "biuf":
+            raise InvalidInputError(
+                f"{name} must be real, got {x.dtype}: give the phase (and absorption), not the complex transmittance"
+            )
         return np.ascontiguousarray(x, self.dtype)
 
     def transmittance(self, x: RealArray) -> ComplexArray:
@@ -225,11 +233,17 @@ class ForwardModel:
 
     def spectrum(self, transmittance: ComplexArray, out: ComplexArray | None = None) -> ComplexArray:
         """F o: unnormalised FFT of the object, DC first; into ``out`` if it is given."""
-        return self._transform(transmittance, out, forward=True)
+        return self._transform(self._on_grid("transmittance", transmittance), out, forward=True)
 
     def inverse_spectrum(self, spectrum: ComplexArray, out: ComplexArray | None = None) -> ComplexArray:
         """F⁻¹: the inverse of :meth:`spectrum`; ``out`` may be ``spectrum`` itself."""
-        return self._transform(spectrum, out, forward=False)
+        return self._transform(self._on_grid("spectrum", spectrum), out, forward=False)
+
+    def _on_grid(self, name: str, array: ComplexArray) -> ComplexArray:
+        array = numbers(name, array)
+        if array.shape != self.object_shape:
+            raise InvalidInputError(f"{name}: the object has {self.object_shape} pixels, got {array.shape}")
+        return array
 
     def _transform(self, array: ComplexArray, out: ComplexArray | None, *, forward: bool) -> ComplexArray:
         from fouriscope.forward import kernels
@@ -263,8 +277,7 @@ class ForwardModel:
     def apply(self, transmittance: ComplexArray, leds: LEDs = None) -> ComplexArray:
         """H_i o for a complex object o: linear, written plainly; the compiled loops are tested against it."""
         indices = self.led_indices(leds)
-        if np.shape(transmittance) != self.object_shape:
-            raise InvalidInputError(f"the object has {self.object_shape} pixels, got {np.shape(transmittance)}")
+        transmittance = self._on_grid("transmittance", transmittance)
         spectrum = np.fft.fft2(np.asarray(transmittance, self.complex_dtype)).astype(self.complex_dtype)
         out = np.empty((len(indices), *self.frame_shape), self.complex_dtype)
         grid = np.zeros(self.geometry.grid_shape, self.complex_dtype)
@@ -280,7 +293,7 @@ class ForwardModel:
     def adjoint(self, fields: ComplexArray, leds: LEDs = None) -> ComplexArray:
         """Σ_i H_i† fields_i: from fields at the camera back to the object."""
         indices = self.led_indices(leds)
-        fields = np.asarray(fields)
+        fields = numbers("fields", fields)
         if fields.shape != (len(indices), *self.frame_shape):
             raise InvalidInputError(
                 f"{len(indices)} fields of {self.frame_shape} pixels were expected, got shape {fields.shape}"
@@ -306,6 +319,8 @@ class ForwardModel:
 
         indices = self.led_indices(leds)
         factors = np.ones(len(indices)) if weights is None else np.asarray(weights, np.float64)
+        if factors.shape != indices.shape:
+            raise InvalidInputError(f"weights must be one for each of {len(indices)} LEDs, got shape {factors.shape}")
         factors = factors * (np.prod(self.geometry.grid_shape) / np.prod(self.object_shape))
         out = np.zeros(self.object_shape, self.dtype)
         size = self.pupils.at_once
@@ -318,10 +333,10 @@ class ForwardModel:
             run_sliced(lambda start, stop, a=arguments: kernels.add_coverage(*a, start, stop), out.shape[0])  # type: ignore[misc]
         return out
 
-    @door
     def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
         """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`)."""
-        return self.object.pull_back(transmittance, derivative)
+        arrays = (self._on_grid("transmittance", transmittance), self._on_grid("derivative", derivative))
+        return self.object.pull_back(*(array.astype(self.complex_dtype, copy=False) for array in arrays))
 
     @property
     def window(self) -> tuple[slice, slice]:

@@ -7,8 +7,8 @@ from typing import Any, Unpack
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, ArrivingFrames
-from fouriscope.choices import Choices, choose
 from fouriscope.checks import door
+from fouriscope.choices import Choices, choose
 from fouriscope.errors import InvalidInputError
 from fouriscope.live.reconstruction import LiveReconstruction
 from fouriscope.optics import Illumination, Optics, Pupil

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, SupportsIndex
+from typing import Protocol, SupportsIndex, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,7 @@ from fouriscope.optics.slide import GlassSlide, tangent_through_slide
 from fouriscope.optics.spiral import Start, spiral_steps
 
 
+@runtime_checkable
 class Illumination(Protocol):
     """What :class:`~fouriscope.optics.geometry.Geometry` asks of a light source."""
 

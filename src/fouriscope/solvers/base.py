@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.checks import door
 from fouriscope import metrics
 from fouriscope.calibration import Calibration
+from fouriscope.checks import door, require_at_least
 from fouriscope.fidelity import DataFidelity, Sampler
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
@@ -76,6 +76,7 @@ class Solver(ABC):
         self, fidelity: DataFidelity, sampler: Sampler, *, seed: int = 0, truth: RealArray | None = None
     ) -> None:
         self.fidelity, self.sampler = fidelity, sampler
+        require_at_least("seed", seed, 0)
         self.rng = np.random.default_rng(seed)
         self.history = History()
         self.stop_reason: str | None = None

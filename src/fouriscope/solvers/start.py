@@ -33,9 +33,9 @@ def starting_point(
     if ``modes`` (Noll) says which of its aberrations are not known."""
     model = fidelity.model
     if isinstance(start, np.ndarray):
-        x = model.check_x(start).copy()
+        x = model.check_x(start, "start").copy()
         if not np.all(np.isfinite(x)):
-            raise InvalidInputError("the starting point holds NaN or infinite values")
+            raise InvalidInputError("start, the starting point, holds NaN or infinite values")
         return x
     if start == "flat":
         return np.zeros(model.x_shape, model.dtype)

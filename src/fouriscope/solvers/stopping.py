@@ -41,7 +41,7 @@ class Iterations(StopRule):
 
     def __post_init__(self) -> None:
         if self.count < 0:
-            raise InvalidInputError(f"the number of iterations must not be negative, got {self.count}")
+            raise InvalidInputError(f"count, the number of iterations, must not be negative, got {self.count}")
 
     def __call__(self, history: History) -> str | None:
         return f"{self.count} iterations" if len(history) >= self.count else None

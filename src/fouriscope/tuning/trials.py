@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.checks import door, require_at_least
 from fouriscope.choices import Choices, choose
-from fouriscope.checks import door
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.priors import Prior
 from fouriscope.run.aligned import aligned
@@ -80,6 +80,9 @@ def tune(
     False
     >>> result = fs.reconstruct(data, prior=fs.TV(strength=found.value), batch=20, iterations=40, seed=0)
     """
+    if not factor > 1:
+        raise InvalidInputError(f"factor must be more than 1, got {factor:g}")
+    require_at_least("evaluations", evaluations, 1)
     chosen = choose(data, measured=not data.periodic, **choices)
     return tune_config(
         data,
