@@ -57,10 +57,11 @@ def show_info(
     _show_frames(survey, geometry, rejected, strange, console)
     if frames:
         _show_each(survey, geometry, rejected, strange, console)
-    worries = [*report.warnings, *concerns(described.frames, survey, geometry, exposures, rejected)]
-    for worry in worries[len(report.warnings) :]:
-        console.print(f"warning: {escape(worry)}")
     refusal = _refusal(described, base)
+    found = [] if refusal else concerns(described.frames, survey, geometry, exposures, rejected)
+    worries = [*report.warnings, *found]
+    for worry in found:
+        console.print(f"warning: {escape(worry)}")
     verdict = "ready to reconstruct"
     if refusal:
         verdict = f"cannot be reconstructed: {refusal}"

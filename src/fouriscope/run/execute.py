@@ -12,7 +12,7 @@ from fouriscope.errors import FramesChangedError, InvalidInputError, RunFolderEr
 from fouriscope.optics import Geometry
 from fouriscope.parallel import thread_count
 from fouriscope.run.aligned import aligned, with_alignment
-from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
+from fouriscope.run.assemble import beginning_of, build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.inputs import check_same_files, check_same_frames, input_files, resolved
@@ -69,6 +69,7 @@ def ready_acquisition(config: RunConfig, base: Path) -> Acquisition:
     thread_count()  # raises where the environment asks for a number of threads that is none
     acquisition = build_acquisition(config, base)
     build_stop(config.stop)
+    beginning_of(config, None)
     build_solver(acquisition, with_flat_start(config))
     return acquisition
 
