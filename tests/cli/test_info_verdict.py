@@ -14,7 +14,7 @@ from tests.run.problems import write_acquisition
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"frames": {"reject": list(range(49))}}, "weight"),
     ({"frames": {"weights": [0.0] * 49}}, "weight"),
-    ({"frames": {"saturation": -10.0}}, "mask leaves no pixel"),
+    ({"frames": {"path": "white.npy", "saturation": 0.5}}, "mask leaves no pixel"),
     ({"frames": {"mask": "nothing.npy"}}, "mask leaves no pixel"),
     ({"frames": {"truth": "nothing.npy"}}, "truth"),
     ({"prior": {"name": "tvv"}}, "unknown prior 'tvv'"),
@@ -42,6 +42,7 @@ def test_the_verdict_is_that_of_reconstruct(
     holes[3, 4, 5] = np.nan
     np.save(tmp_path / "holes.npy", holes)
     np.save(tmp_path / "dark.npy", np.zeros_like(holes))
+    np.save(tmp_path / "white.npy", np.ones_like(holes))
     refused = fouriscope.fails("reconstruct", configuration, "--out", tmp_path / "run")
     assert said in refused
     ended = fouriscope("info", configuration)
