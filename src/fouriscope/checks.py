@@ -141,7 +141,7 @@ def _union(inner: tuple[Any, ...]) -> tuple[Check, str]:
     if any("_SupportsArray" in str(one) for one in inner):  # numpy's ArrayLike, which is a union itself
         optional = type(None) in inner
         words = "numbers or None" if optional else "numbers"
-        return (lambda value: (optional and value is None) or _kind(value) in "biuf"), words
+        return (lambda value: (optional and value is None) or _kind(value) in "biufc"), words
     checks = [_check_of(one) for one in inner]
     if any(fits is _anything for fits, _ in checks):
         return _anything, ""

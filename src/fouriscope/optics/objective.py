@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.checks import door, door_class
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 
 _LONGEST_WAVELENGTH = 100e-6
@@ -97,7 +97,6 @@ class Optics:
         """Highest spatial frequency of the field that the objective passes, in cycles per metre: NA/λ."""
         return self.na / self.wavelength
 
-    @door
     def passes(self, na: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether light at numerical aperture ``na`` passes the pupil. Light at exactly NA does.
 
