@@ -140,7 +140,7 @@ def _is_runtime(kind: type) -> bool:
 def _union(inner: tuple[Any, ...]) -> tuple[Check, str]:
     if any("_SupportsArray" in str(one) for one in inner):  # numpy's ArrayLike, which is a union itself
         optional = type(None) in inner
-        words = "numbers or None" if optional else "numbers"
+        words = "an array of numbers or None" if optional else "an array of numbers"
         return (lambda value: (optional and value is None) or _kind(value) in "biufc"), words
     checks = [_check_of(one) for one in inner]
     if any(fits is _anything for fits, _ in checks):
@@ -190,7 +190,7 @@ def _tuple_check(inner: tuple[Any, ...]) -> tuple[Check, str]:
         parts = list(typing.cast("Sequence[Any]", value))
         return len(parts) == len(checks) and all(one[0](part) for one, part in zip(checks, parts, strict=True))
 
-    return fits, f"{len(inner)} of them: {', '.join(words for _, words in checks)}"
+    return fits, f"({', '.join(words for _, words in checks)})"
 
 
 def _is_sequence(value: object) -> bool:

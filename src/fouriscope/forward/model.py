@@ -223,7 +223,7 @@ class ForwardModel:
             )
         if x.dtype.kind not in "biuf":
             raise InvalidInputError(
-                f"{name} must be real, got {x.dtype}: give the phase (and absorption), not the complex transmittance"
+                f"{name} is real, got {x.dtype}: give the phase (and absorption), not the complex transmittance"
             )
         return np.ascontiguousarray(x, self.dtype)
 
