@@ -213,7 +213,7 @@ def test_errors() -> None:
     for name in ("led_intensity_error", "led_position_error"):
         with pytest.raises(InvalidInputError, match="must not be negative"):
             simulate(MODEL, X, seed=0, **{name: -0.1})  # type: ignore[arg-type]
-        with pytest.raises(InvalidInputError, match="must be finite"):
+        with pytest.raises(InvalidInputError, match="finite"):
             simulate(MODEL, X, seed=0, **{name: np.nan})  # type: ignore[arg-type]
     for decibel in (np.nan, np.inf, 4000.0, -4000.0):
         with pytest.raises(InvalidInputError, match="snr_db must lie between -100 and 300 dB"):
@@ -242,14 +242,14 @@ def test_errors() -> None:
     ("options", "message"),
     [
         ({"photons": 0}, "photons .* must be positive"),
-        ({"photons": np.nan}, "photons .* must be positive"),
-        ({"photons": np.inf}, "photons .* at most 1e\\+12, got inf"),
+        ({"photons": np.nan}, "photons must be a finite number"),
+        ({"photons": np.inf}, "photons must be a finite number"),
         ({"photons": 1e20}, "photons .* at most 1e\\+12, got 1e\\+20"),
         ({"photons": 10, "read_noise": -1}, "must not be negative"),
-        ({"photons": 10, "read_noise": np.nan}, "must be finite"),
-        ({"photons": 10, "offset": np.nan}, "must be finite"),
+        ({"photons": 10, "read_noise": np.nan}, "read_noise must be a finite number"),
+        ({"photons": 10, "offset": np.nan}, "offset must be a finite number"),
         ({"photons": 10, "bits": 12.5}, "bits must be a whole number, got 12.5"),
-        ({"photons": 10, "full_well": np.inf}, "full_well must be positive and finite"),
+        ({"photons": 10, "full_well": np.inf}, "full_well must be a finite number"),
         ({"photons": 10, "offset": -1}, "must not be negative"),
         ({"photons": 10, "bits": 0}, "1 to 16 bits, got 0"),
         ({"photons": 10, "bits": 17}, "1 to 16 bits, got 17"),

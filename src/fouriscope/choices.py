@@ -211,4 +211,10 @@ def _all_keys(section: type[settings.Alignment | settings.Calibration], choice: 
     """Every switch of a section, so that the recipe adds none."""
     if isinstance(choice, settings.Section):
         return choice.model_dump()
+    name = "align" if section is settings.Alignment else "calibrate"
+    names = [choice] if isinstance(choice, str) else choice
+    if not (isinstance(names, Sequence | set | frozenset) and all(isinstance(one, str) and one for one in names)):
+        raise InvalidInputError(
+            f"{name} must be names, such as 'gains', or settings.{section.__name__}, got {choice!r}"
+        )
     return settings.switched(section, choice, everything="all" if section is settings.Alignment else None)

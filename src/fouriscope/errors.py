@@ -34,6 +34,10 @@ class InvalidInputError(FouriscopeError, ValueError):
     """A value, shape or file that cannot be worked with."""
 
 
+class FramesChangedError(InvalidInputError):
+    """Frames that are no longer what they were when they were read before."""
+
+
 class InsufficientMemoryError(FouriscopeError, MemoryError):
     """The problem as stated would not fit into the memory of this machine."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.checks import door
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.config import absolute_paths, load_config, parse_config
 from fouriscope.run.described import Described
@@ -29,6 +30,7 @@ DESCRIBING: dict[str, type[Section] | None] = {
 }
 
 
+@door
 def load(path: str | Path, **sections: dict[str, Any] | Section) -> Acquisition:
     """The acquisition that lies at ``path``; frames stay on disk until they are needed.
 

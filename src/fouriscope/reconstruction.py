@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from fouriscope import settings
 from fouriscope.acquisition import Acquisition
+from fouriscope.acquisition.digest import check_unchanged
+from fouriscope.checks import door
 from fouriscope.choices import Auto, MethodName, ObjectName, StartName, choose
 from fouriscope.fidelity import Loss, LossName
 from fouriscope.priors import PriorLike
@@ -19,6 +21,7 @@ from fouriscope.run.provenance import FrameDigest, provenance
 from fouriscope.solvers import Callback
 
 
+@door
 def reconstruct(
     data: Acquisition,
     *,
@@ -125,6 +128,7 @@ def reconstruct(
     data.check_frames(digest.add)
     solver = build_solver(data, config, **chosen.objects)
     history = solver.solve(build_stop(config.stop), callbacks)
+    check_unchanged(data.frames, digest.checksum)
     return Result.of(
         solver.fidelity.model,
         solver.x,

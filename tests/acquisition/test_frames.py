@@ -226,7 +226,7 @@ def test_calibrated_frames(kind: str, result: str) -> None:
     "options", [{"gain": 0.0}, {"gain": -1.0}, {"gain": np.nan}, {"gain": np.inf}, {"offset": np.nan}]
 )
 def test_calibration_errors(options: dict[str, float]) -> None:
-    with pytest.raises(InvalidInputError, match="gain must be positive and offset finite"):
+    with pytest.raises(InvalidInputError, match=r"(gain|offset) must be "):
         CalibratedFrames(ArrayFrames(stack()), **options)
 
 

@@ -388,7 +388,7 @@ def test_losses_by_name() -> None:
     with pytest.raises(InvalidInputError, match="must be one of intensity, amplitude, poisson, got 'l1'"):
         as_loss("l1")
     for background in (0.0, -1.0, np.nan):
-        with pytest.raises(InvalidInputError, match="background of the Poisson loss must be positive"):
+        with pytest.raises(InvalidInputError, match=r"background .*must be "):
             PoissonLoss(background=background)
 
 

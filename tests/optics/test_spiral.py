@@ -44,7 +44,7 @@ def test_wrong_spirals() -> None:
     for count in (0, 10):
         with pytest.raises(InvalidInputError, match=f"count from 1 to size² = 9, got a count of {count}"):
             LEDArray.spiral(3, 1e-3, 0.1, count=count)
-    with pytest.raises(InvalidInputError, match="right, down, left or up, got start = 'north'"):
+    with pytest.raises(InvalidInputError, match="start must be 'right' or 'down' or 'left' or 'up', got 'north'"):
         LEDArray.spiral(3, 1e-3, 0.1, start="north")  # type: ignore[arg-type]
 
 

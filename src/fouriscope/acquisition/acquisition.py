@@ -14,6 +14,7 @@ from fouriscope.acquisition.masks import mask_of
 from fouriscope.acquisition.stored import Region
 from fouriscope.acquisition.streaming import read_through
 from fouriscope.acquisition.thumbnails import image_uri, led_map_uri, page
+from fouriscope.checks import door, door_class_but
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics, Pupil
 from fouriscope.optics._points import told_of_directions
@@ -57,6 +58,7 @@ class _FramesOrArray:
         owner.__dict__["frames"] = ArrayFrames(given) if isinstance(given, np.ndarray) else given
 
 
+@door_class_but("frames")
 @dataclass(frozen=True, eq=False, repr=False)
 class Acquisition:
     r"""Frames, one for each LED in order, with the microscope that took them.
@@ -170,6 +172,7 @@ class Acquisition:
         """One weight for each frame, in a new array: 1 where none was given."""
         return np.ones(len(self)) if self.weights is None else np.array(self.weights, np.float64)
 
+    @door
     def check_frames(self, watch: Callable[[NDArray[Any], NDArray[Any] | None], object] | None = None) -> None:
         """Read every frame once and raise for one that holds NaN or infinite values, or nothing at all.
 

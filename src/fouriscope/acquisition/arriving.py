@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition.sequence import FrameSequence
+from fouriscope.checks import door, door_class
 from fouriscope.errors import InvalidInputError
 
 
+@door_class
 class ArrivingFrames(FrameSequence):
     """A stack of which frames come later: :meth:`add` from any thread, ``frame(i)`` for those that have arrived.
 
@@ -55,6 +57,7 @@ class ArrivingFrames(FrameSequence):
         with self._lock:
             return self._checksums.copy()
 
+    @door
     def add(self, frame: NDArray[Any], led: int) -> None:
         """Take in a copy of the frame of LED ``led``; one that was there is replaced, and counts as new.
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fouriscope.acquisition.frames import Frames
 from fouriscope.acquisition.pedestals import automatic_background
 from fouriscope.acquisition.sequence import FrameSequence
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 
 
@@ -82,6 +83,7 @@ class Corrections:
         return 0.5 if self.amplitude else self.power
 
 
+@door_class
 class CorrectedFrames(FrameSequence):
     """``frames`` after :class:`Corrections`, computed when a frame is asked for; single precision unless stored double.
 

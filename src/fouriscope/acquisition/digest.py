@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition.frames import Frames
-from fouriscope.acquisition.streaming import read_through
+from fouriscope.acquisition.stored import stored_below
+from fouriscope.acquisition.streaming import read_through, stream_below
+from fouriscope.errors import FramesChangedError
 
 
 def checksum(frames: Frames) -> str:
@@ -54,6 +56,24 @@ class FrameDigest:
     @property
     def mask_checksum(self) -> str:
         return f"sha256:{self._masks.hexdigest()}"
+
+
+def check_unchanged(frames: Frames, checksum_before: str) -> None:
+    """Raise if frames that were read from a file more than once do not have the checksum that they had.
+
+    A file that was changed is noticed when it is read; this is for what size and time do not tell. What was read once
+    and has been in memory ever since is not read again.
+    """
+    stream, stored = stream_below(frames), stored_below(frames)
+    if stored is None or (stream is not None and stream.reads <= stream.shape[0]):
+        return
+    if stream is not None:
+        stream.close()  # what counts is on the disk
+    if checksum(frames) != checksum_before:
+        raise FramesChangedError(
+            f"{stored.path}: its frames were changed while they were in use; put back what they were, or start again "
+            "with frames that stay as they are"
+        )
 
 
 def array_checksum(array: NDArray[Any]) -> str:

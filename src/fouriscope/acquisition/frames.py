@@ -14,6 +14,7 @@ from fouriscope.acquisition.input_files import require_name
 from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.acquisition.stacks import Hdf5Frames, NpyFrames, ZarrFrames, open_mat, open_npz
 from fouriscope.acquisition.stored import reading
+from fouriscope.checks import door, door_class
 from fouriscope.errors import InvalidInputError
 
 
@@ -63,6 +64,7 @@ class ArrayFrames(FrameSequence):
         return np.array(self.array, dtype, copy=copy)  # the array itself, unless another is asked for
 
 
+@door_class
 class CalibratedFrames(FrameSequence):
     """(counts − offset) / gain: from camera counts to intensity in units of the empty bright field."""
 
@@ -101,6 +103,7 @@ def kind_of(path: Path) -> str | None:
     return next((kind for kind, endings in KINDS.items() if path.suffix.lower() in endings), None)
 
 
+@door
 def open_frames(
     path: str | Path,
     *,

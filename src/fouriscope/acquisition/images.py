@@ -127,6 +127,9 @@ class FolderFrames(StoredFrames):
         super().__init__(path, len(self.files), shape, dtype, roi)
         self.frame(0)  # an unknown compression is found now, not in the middle of a run
 
+    def _files(self, indices: range) -> Sequence[str]:
+        return [str(self.files[index]) for index in indices]
+
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         image = read_image(self.files[index])
         if image.shape != self.stored_shape:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition.frames import Frames
 from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.acquisition.streaming import announce_all
+from fouriscope.checks import door, door_class
 from fouriscope.errors import InvalidInputError
 
 BoolArray = NDArray[np.bool_]
@@ -18,6 +19,7 @@ _SAMPLED_FRAMES = 32
 _OUTLIER = 8.0  # in robust standard deviations
 
 
+@door_class
 class FrameMasks(FrameSequence):
     """Masks on demand: ``frame(i)`` is True where a pixel of frame i counts.
 
@@ -43,7 +45,9 @@ class FrameMasks(FrameSequence):
 
     def __init__(self, frames: Frames, *, saturation: float | None = None, good: NDArray[Any] | None = None) -> None:
         if good is not None and np.shape(good) not in (frames.shape[1:], frames.shape):
-            raise InvalidInputError(f"a mask has the shape {frames.shape[1:]} or {frames.shape}, got {np.shape(good)}")
+            raise InvalidInputError(
+                f"good: a mask has the shape {frames.shape[1:]} or {frames.shape}, got {np.shape(good)}"
+            )
         self.frames, self.saturation = frames, saturation
         self.good = None if good is None else np.asarray(good) != 0
 
@@ -89,6 +93,7 @@ def simplified_masks(masks: FrameMasks) -> FrameMasks | BoolArray | None:
     return None if first.all() else first
 
 
+@door
 def find_bad_pixels(frames: Frames) -> BoolArray:
     """(rows, columns), True where the camera's pixel works.
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.acquisition.file_states import FileStates
 from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.errors import FouriscopeError, InsufficientMemoryError, InvalidInputError
 
@@ -53,7 +54,8 @@ def reading(path: Path, what: str) -> Iterator[None]:
 class StoredFrames(FrameSequence):
     """Frames in a file or folder, of which one at a time is read, and of that only the region of interest.
 
-    Reading is safe from several threads at once. A subclass says how: ``_read(index, rows, columns)``.
+    Reading is safe from several threads at once. A subclass says how: ``_read(index, rows, columns)``. A file that has
+    changed since a frame was first read from it is an error.
 
     Attributes
     ----------
@@ -65,12 +67,15 @@ class StoredFrames(FrameSequence):
         (rows, columns) of a whole frame.
     rows, columns
         The slices of a whole frame that are the region.
+    states
+        How the files were when they were first read.
     """
 
     def __init__(
         self, path: Path, count: int, stored_shape: tuple[int, int], dtype: np.dtype[Any], roi: Sequence[int] | None
     ) -> None:
         self.path, self.dtype, self.stored_shape = path, dtype, stored_shape
+        self.states = FileStates()
         if count < 1 or min(stored_shape) < 1:
             raise InvalidInputError(f"{path}: there is no frame in it, got {count} frames of shape {stored_shape}")
         row, column, height, width = _checked_region(path, stored_shape, roi)
@@ -82,7 +87,8 @@ class StoredFrames(FrameSequence):
         if not 0 <= index < self.shape[0]:
             raise InvalidInputError(f"{self.path}: there are frames 0 to {self.shape[0] - 1}, got {index}")
         with reading(self.path, f"frame {index}"):
-            return self._read(index, self.rows, self.columns)
+            files = self._files(range(index, index + 1))
+            return self.states.read(files, lambda: self._read(index, self.rows, self.columns))
 
     def together(self, index: int) -> range:
         """The frames that a reader of frame ``index`` decompresses with it, so that they should be read in one go."""
@@ -91,7 +97,12 @@ class StoredFrames(FrameSequence):
     def read_together(self, indices: range) -> NDArray[Any]:
         """(frames, rows, columns): several frames, each chunk decompressed once; cut to the region of interest."""
         with reading(self.path, f"one of the frames {indices[0]} to {indices[-1]}"):
-            return self._read_several(indices, self.rows, self.columns)
+            files = self._files(indices)
+            return self.states.read(files, lambda: self._read_several(indices, self.rows, self.columns))
+
+    def _files(self, indices: range) -> Sequence[str]:
+        """The files that these frames are read from, each time that they are."""
+        return (str(self.path),)
 
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         raise NotImplementedError
@@ -100,9 +111,18 @@ class StoredFrames(FrameSequence):
         return np.stack([self._read(index, rows, columns) for index in indices])
 
 
+def stored_below(frames: object) -> StoredFrames | None:
+    """The stored frames that corrections and the like (whatever holds its source in ``frames``) read from, if any."""
+    while frames is not None and not isinstance(frames, StoredFrames):
+        frames = getattr(frames, "frames", None)
+    return frames
+
+
 def _checked_region(path: Path, shape: tuple[int, int], roi: Sequence[int] | None) -> Region:
     if roi is None:
         return 0, 0, *shape
+    if len(roi) != 4:
+        raise InvalidInputError(f"{path}: roi must be (row, column, height, width), got {tuple(roi)}")
     row, column, height, width = roi
     inside = min(row, column) >= 0 and row + height <= shape[0] and column + width <= shape[1]
     if not inside or height < 1 or width < 1:

@@ -13,9 +13,11 @@ from fouriscope.acquisition.byte_sizes import format_bytes, parse_bytes
 from fouriscope.acquisition.frame_reader import FrameReader
 from fouriscope.acquisition.frames import Frames
 from fouriscope.acquisition.sequence import FrameSequence
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 
 
+@door_class
 class StreamedFrames(FrameSequence):
     """Frames of which a bounded part is in memory.
 

@@ -14,6 +14,7 @@ from fouriscope.acquisition.frames import Frames
 from fouriscope.acquisition.levels import LevelCollector, Levels
 from fouriscope.acquisition.pedestals import bright_level, is_dark, pedestal
 from fouriscope.acquisition.streaming import read_through
+from fouriscope.checks import door
 from fouriscope.errors import InvalidInputError
 
 FloatArray = NDArray[np.float64]
@@ -157,6 +158,7 @@ class Survey:
         return top if full or bool(piled.any() and self.low.min() < top) else None
 
 
+@door
 def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Survey:
     """Read every frame once. Memory is one frame.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,15 +111,17 @@ class CompleteArray:
     def __getitem__(self, selection: tuple[int | slice, ...]) -> NDArray[Any]:
         part = np.asarray(self._array[selection])
         # Looked for afterwards: between a look and a read the file could go.
-        for name in self._shard_names(selection):
+        for name in shard_names(self._array, selection):
             if not (self._folder / name).is_file():
                 raise FileNotFoundError(f"the file {name} in it is missing")
         return part
 
-    def _shard_names(self, selection: tuple[int | slice, ...]) -> Iterator[str]:
-        touched = []
-        for chosen, size, side in zip(selection, self.shape, self._array.shards or self.chunks, strict=True):
-            first, last = (chosen, chosen) if isinstance(chosen, int) else (chosen.start, min(chosen.stop, size) - 1)
-            touched.append(range(first // side, last // side + 1))
-        for place in itertools.product(*touched):
-            yield self._array.metadata.encode_chunk_key(place)
+
+def shard_names(array: Any, selection: Sequence[int | slice]) -> Iterator[str]:
+    """The files of a Zarr ``array``, below its folder, in which a part of it lies."""
+    touched = []
+    for chosen, size, side in zip(selection, array.shape, array.shards or array.chunks, strict=True):
+        first, last = (chosen, chosen) if isinstance(chosen, int) else (chosen.start, min(chosen.stop, size) - 1)
+        touched.append(range(first // side, last // side + 1))
+    for place in itertools.product(*touched):
+        yield array.metadata.encode_chunk_key(place)

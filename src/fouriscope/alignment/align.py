@@ -22,6 +22,7 @@ from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
+from fouriscope.checks import door
 from fouriscope.optics import Adjusted, Illumination, LEDArray
 
 # Another place must explain the bright frames this much better than the described one, and so much more for each pitch
@@ -42,6 +43,7 @@ class Alignment:
     notes: tuple[str, ...]
 
 
+@door
 def align(
     acquisition: Acquisition,
     *,

@@ -1,18 +1,17 @@
-"""The command line. The library raises; here an error becomes one line and exit code 2."""
+"""The command line. The library raises; here an error becomes one line and an exit code."""
 
 from __future__ import annotations
 
+import io
 import pkgutil
 import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from typer.core import TyperGroup
 
 from fouriscope import __version__
-from fouriscope.errors import FouriscopeError
+from fouriscope.cli.last_resort import exit_code_of
 
 # Each command: the function that it is, below fouriscope.cli, and the first line of its help.
 COMMANDS = {
@@ -65,7 +64,8 @@ class Commands(TyperGroup):
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
-        raise typer.Exit(super().invoke(ctx) or 0)
+        invoke = super().invoke
+        raise typer.Exit(exit_code_of(lambda: invoke(ctx)))
 
 
 app = typer.Typer(
@@ -97,27 +97,11 @@ def _root(
 
 
 def main() -> None:
-    """Entry point: errors that fouriscope raises on purpose are one line and exit code 2."""
-    errors = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
-    try:
-        app()
-    except FouriscopeError as error:
-        errors.print(f"[bold red]error:[/] {escape(' '.join(str(error).splitlines()))}")
-        sys.exit(2)
-    except OSError as error:
-        if error.errno is None:  # not from the operating system: a mistake of ours, which deserves its traceback
-            raise
-        errors.print(f"[bold red]error:[/] {escape(str(error.filename or 'output'))}: {escape(error.strerror or '')}")
-        sys.exit(2)
-    except MemoryError as error:
-        errors.print(
-            f"[bold red]error:[/] there is not enough memory ({escape(' '.join(str(error).split()) or 'no details')}); "
-            "use smaller or fewer frames, a smaller object, or end other programs"
-        )
-        sys.exit(2)
-    except KeyboardInterrupt:
-        errors.print("stopped")
-        sys.exit(130)
+    """Entry point. A command ends with one line and an exit code, whatever happens: fouriscope.cli.last_resort."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a file may have a name that is no text
+    app()
 
 
 if __name__ == "__main__":

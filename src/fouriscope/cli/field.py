@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from fouriscope.acquisition.byte_sizes import format_bytes, parse_bytes
 from fouriscope.cli.field_progress import shown_field
+from fouriscope.cli.last_resort import keep_details_in
 from fouriscope.cli.options import INTERRUPTED, Config, Quiet, console_of
 from fouriscope.cli.progress import duration, terminated_as_interrupted
 from fouriscope.errors import InvalidInputError
@@ -65,6 +66,7 @@ def run_field(
             )
         return 0
     folder = out if out is not None else base / "field"
+    keep_details_in(folder)
     try:
         with (
             terminated_as_interrupted(),

@@ -14,15 +14,16 @@ from fouriscope.acquisition import CorrectedFrames, bad_frames, unlike_others
 from fouriscope.acquisition.machine_memory import memory_available
 from fouriscope.acquisition.suggestions import order_is_wrong, suggest
 from fouriscope.acquisition.survey import Survey
+from fouriscope.cli.last_resort import REFUSED
 from fouriscope.cli.options import Config, console_of
-from fouriscope.errors import InvalidInputError
+from fouriscope.errors import FouriscopeError, InvalidInputError
 from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_geometry
 from fouriscope.run.described import Described
+from fouriscope.run.execute import check_ready
 from fouriscope.run.memory import memory_needed
-from fouriscope.run.priors import check_priors
-from fouriscope.settings import FramesSection
+from fouriscope.settings import FramesSection, RunConfig
 
 SHOWN = 8  # frames of which the reason is printed without being asked for
 VEIL = 0.2  # of a dark frame's mean: stray light that is worth a warning
@@ -32,10 +33,12 @@ def show_info(
     config: Config,
     frames: Annotated[bool, typer.Option("--frames", help="Statistics of each frame, one line an LED.")] = False,
     sheet: Annotated[Path | None, typer.Option(help="Write a contact sheet: each frame at its LED's place.")] = None,
-) -> None:
-    """Say what a configuration compiles to and what is in its frames, with a verdict."""
+) -> int:
+    """Say what a configuration compiles to and what is in its frames, with a verdict.
+
+    Exit code 2 means that a reconstruction would be refused; the verdict says why.
+    """
     described, base, console = load_config(config), config.parent, console_of()
-    check_priors(described)
     geometry = build_geometry(described, base)
     report = report_geometry(geometry)
     console.print(escape(str(report)), soft_wrap=True)
@@ -44,7 +47,7 @@ def show_info(
     if described.frames.path is None:
         if sheet is not None or frames:
             raise InvalidInputError("frames.path is missing: without frames there is nothing to show of them")
-        return
+        return 0
     seen = Described(described, base)
     # Raises where dark, flat, exposures or background do not fit the frames.
     CorrectedFrames(seen.stored, seen.corrections())
@@ -55,20 +58,34 @@ def show_info(
     _show_frames(survey, geometry, rejected, strange, console)
     if frames:
         _show_each(survey, geometry, rejected, strange, console)
-    worries = [*report.warnings, *concerns(described.frames, survey, geometry, exposures, rejected)]
-    for worry in worries[len(report.warnings) :]:
+    refusal = _refusal(described, base)
+    found = [] if refusal else concerns(described.frames, survey, geometry, exposures, rejected)
+    worries = [*report.warnings, *found]
+    for worry in found:
         console.print(f"warning: {escape(worry)}")
     verdict = "ready to reconstruct"
-    if worries:
+    if refusal:
+        verdict = f"cannot be reconstructed: {refusal}"
+    elif worries:
         verdict = (
             f"look at the {len(worries)} warnings above first" if len(worries) > 1 else "look at the warning above"
         )
-    console.print(f"verdict                  {verdict}")
+    console.print(f"verdict                  {escape(verdict)}")
     if sheet is not None:
         from fouriscope.plots import contact_sheet, save_figure
 
         save_figure(contact_sheet(seen.counts(), geometry.na, geometry.optics.na, survey.mean, rejected), sheet)
         console.print(f"{escape(str(sheet))}: contact sheet")
+    return REFUSED if refusal else 0
+
+
+def _refusal(config: RunConfig, base: Path) -> str:
+    """What `reconstruct` would say instead of beginning; nothing if it would begin."""
+    try:
+        check_ready(config, base)
+    except FouriscopeError as error:
+        return " ".join(str(error).split())
+    return ""
 
 
 def concerns(

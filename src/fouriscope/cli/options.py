@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+
+from fouriscope.cli.last_resort import INTERRUPTED, OutputClosedError
+
+__all__ = ["INTERRUPTED", "CheckpointSeconds", "Config", "Force", "Memory", "Quiet", "console_of"]
 
 Config = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
 CheckpointSeconds = Annotated[
@@ -18,10 +23,13 @@ Memory = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
-# Exit code of a command that Ctrl-C ended.
-INTERRUPTED = 130
+
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        raise OutputClosedError(errno.EPIPE, "nobody reads the output any more")
 
 
 def console_of(quiet: bool = False) -> Console:
     """Where a command prints; ``quiet``, it prints nothing."""
-    return Console(quiet=quiet, highlight=False, emoji=False, soft_wrap=True)
+    return _Output(quiet=quiet, highlight=False, emoji=False, soft_wrap=True)

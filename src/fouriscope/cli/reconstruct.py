@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from fouriscope.cli.last_resort import keep_details_in
 from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Config, Memory, Quiet, console_of
 from fouriscope.cli.progress import graceful_interrupt, shown_progress
 from fouriscope.errors import RunFolderError
@@ -80,6 +81,7 @@ def run_resumption(
 
 def _watched(folder: Path, stop: Stop, run: Callable[[list[Callback]], Result], console: Console) -> int:
     """Run, with its progress, and say what came of it; returns the exit code."""
+    keep_details_in(folder)
     with (
         graceful_interrupt() as interrupt,
         shown_progress(console, build_stop(stop), "reconstructing") as progress,

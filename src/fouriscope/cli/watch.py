@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.text import Text
 
+from fouriscope.cli.last_resort import keep_details_in
 from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Quiet, console_of
 from fouriscope.cli.progress import asked_to_stop
 from fouriscope.errors import InvalidInputError
@@ -45,6 +46,7 @@ def run_watch(
     """Reconstruct while an acquisition program is still writing frames, and say when more no longer help."""
     console = console_of(quiet)
     run_folder = out if out is not None else config.parent / "run"
+    keep_details_in(run_folder)
     watched = WatchedFolder(
         load_config(config),
         config.parent,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, ArrayFrames, Frames, stream_below
 from fouriscope.acquisition.masks import mask_of
+from fouriscope.checks import door, door_class, is_count, told
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity.losses import Loss, as_loss
 from fouriscope.fidelity.minibatch import Minibatch
@@ -26,6 +27,7 @@ class ValueAndGradient(NamedTuple):
     gradient: RealArray
 
 
+@door_class
 class DataFidelity:
     r"""d(x) = (1/J) Σ_j w_j d_j(x), with d_j one of the losses of :mod:`fouriscope.fidelity.losses`.
 
@@ -76,7 +78,7 @@ class DataFidelity:
     ) -> None:
         self.model = model
         self._pipeline = LEDPipeline(model)
-        self.frames: Frames = ArrayFrames(frames) if isinstance(frames, np.ndarray) else frames
+        self.frames: Frames = frames if isinstance(frames, Frames) else ArrayFrames(frames)
         self.loss = as_loss(loss)
         expected = (len(model), *model.frame_shape)
         if tuple(self.frames.shape) != expected:
@@ -100,6 +102,7 @@ class DataFidelity:
                 self._stack = array
 
     @classmethod
+    @door
     def of(cls, acquisition: Acquisition, model: ForwardModel, *, loss: str | Loss = "intensity") -> DataFidelity:
         """The fidelity of an acquisition, with its weights and mask."""
         return cls(model, acquisition.frames, loss=loss, weights=acquisition.weights, mask=acquisition.mask)
@@ -150,6 +153,8 @@ class DataFidelity:
         ``observer`` is shown each LED's contribution on the way, from which derivatives with respect to the pupil
         follow at next to no cost.
         """
+        if observer is not None and not callable(observer):
+            raise InvalidInputError(f"observer must be a function, got {told(observer)}")
         batch = self._batch(leds)
         misfits, gradient = self._evaluate(x, batch, with_gradient=True, observer=observer)
         assert gradient is not None
@@ -161,7 +166,13 @@ class DataFidelity:
         indices = self.model.led_indices(leds.leds if isinstance(leds, Minibatch) else leds)
         if not indices.size:
             raise InvalidInputError("at least one LED is needed to compute a misfit, got none")
-        return leds if isinstance(leds, Minibatch) else Minibatch(indices, np.ones(len(indices)), len(indices))
+        if not isinstance(leds, Minibatch):
+            return Minibatch(indices, np.ones(len(indices)), len(indices))
+        if np.shape(leds.weights) != indices.shape or np.asarray(leds.weights).dtype.kind not in "fiu":
+            raise InvalidInputError(f"weights of a minibatch are one for each of its leds, got {told(leds.weights)}")
+        if not (is_count(leds.size) and leds.size > 0):
+            raise InvalidInputError(f"size of a minibatch must be a whole number above 0, got {told(leds.size)}")
+        return leds
 
     def mean(self, misfits: NDArray[np.float64], batch: Minibatch) -> float:
         """(1/J) Σ_b w_b d_b from the d_b of a minibatch."""

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 
 
@@ -116,6 +117,7 @@ class AmplitudeLoss(Loss):
         return _ratio(np.sum(np.sqrt(np.maximum(frame, 0) * intensity)), np.sum(intensity)) ** 2
 
 
+@door_class
 @dataclass(frozen=True)
 class PoissonLoss(Loss):
     """Σ I − y + (y + ε) log((y + ε)/(I + ε)), the deviance of photon counts.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.checks import door_class, require_at_least
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity.minibatch import Minibatch, Sampler
 
@@ -19,6 +20,7 @@ def _plain(leds: NDArray[np.int64]) -> Minibatch:
     return Minibatch(leds, np.ones(len(leds)), len(leds))
 
 
+@door_class
 class AllLEDs(Sampler):
     """Every LED of ``population`` in every iteration: the paper's "Full".
 
@@ -39,6 +41,7 @@ class AllLEDs(Sampler):
         return True
 
 
+@door_class
 class FixedSubset(AllLEDs):
     """``batch`` LEDs of ``population``, drawn once with ``rng`` and kept: the paper's "Batch" rivals.
 
@@ -49,6 +52,8 @@ class FixedSubset(AllLEDs):
     name = "fixed"
 
     def __init__(self, population: NDArray[np.int64], batch: int, rng: np.random.Generator) -> None:
+        if not 1 <= batch <= len(population):
+            raise InvalidInputError(f"batch must be 1 to {len(population)}, the LEDs that there are, got {batch}")
         super().__init__(np.sort(rng.choice(population, batch, replace=False)))
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
@@ -58,6 +63,7 @@ class FixedSubset(AllLEDs):
         self.population = arrays["subset"]
 
 
+@door_class
 class UniformSampler(Sampler):
     """``batch`` LEDs of ``population``, drawn independently, with replacement: the mathematics of the paper.
 
@@ -68,6 +74,7 @@ class UniformSampler(Sampler):
     name = "uniform"
 
     def __init__(self, population: NDArray[np.int64], batch: int) -> None:
+        require_at_least("batch", batch, 1)
         self.population, self.batch = population, batch
 
     def draw(self, rng: np.random.Generator) -> Minibatch:
@@ -97,6 +104,7 @@ class _Deck:
         return hand
 
 
+@door_class
 class EpochSampler(Sampler):
     """``batch`` LEDs of ``population`` in reshuffled epochs: every LED comes once before any comes again.
 
@@ -108,6 +116,7 @@ class EpochSampler(Sampler):
     name = "epochs"
 
     def __init__(self, population: NDArray[np.int64], batch: int) -> None:
+        require_at_least("batch", batch, 1)
         self.population, self.batch = population, batch
         self._deck = _Deck(population)
 
@@ -121,6 +130,7 @@ class EpochSampler(Sampler):
         self._deck.order = arrays["deck"]
 
 
+@door_class
 class StratifiedSampler(Sampler):
     """``batch`` LEDs, bright and dark field each in their own reshuffled epochs, in proportion to their number.
 
@@ -135,6 +145,10 @@ class StratifiedSampler(Sampler):
     name = "stratified"
 
     def __init__(self, population: NDArray[np.int64], batch: int, bright_field: NDArray[np.bool_]) -> None:
+        if len(population):  # of frames that arrive there are none at first
+            require_at_least("batch", batch, 1)
+        if np.ndim(bright_field) != 1:
+            raise InvalidInputError(f"bright_field must be one bool for each LED, got shape {np.shape(bright_field)}")
         self._arrange(population, batch, bright_field)
 
     def _arrange(self, population: NDArray[np.int64], batch: int, bright_field: NDArray[np.bool_]) -> None:

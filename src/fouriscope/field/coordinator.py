@@ -125,9 +125,7 @@ class TileRun:
 
     def _take_in(self, outcome: Outcome) -> None:
         if outcome.state == "stop":
-            raise RunFolderError(
-                f"{self.field.path}: cannot be written ({outcome.reason}); make room, and give the same command again"
-            )
+            raise RunFolderError(outcome.reason)
         self._handed_out.discard(outcome.tile)
         if outcome.state == "done":
             self._settled.add(outcome.tile)

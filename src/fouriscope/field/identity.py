@@ -7,7 +7,7 @@ from typing import Any
 
 from fouriscope.acquisition import Frames
 from fouriscope.acquisition.tile_layout import CompleteArray
-from fouriscope.errors import InvalidInputError
+from fouriscope.errors import FramesChangedError, InvalidInputError
 from fouriscope.field.plan import FieldPlan
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import open_stored
@@ -19,20 +19,23 @@ from fouriscope.settings import RunConfig
 def identity(stored: Frames) -> dict[str, Any]:
     """What tells these frames from others without reading them: a checksum where the file has one, else its size and
     the time of its last change."""
-    path = getattr(stored, "path", None)
-    found: dict[str, Any] = {"shape": list(stored.shape)}
-    array = getattr(stored, "array", None)
+    return {"shape": list(stored.shape)} | files_of(stored)
+
+
+def files_of(stored: object) -> dict[str, Any]:
+    """The part of the identity that is the same for every window of the frames."""
+    path, array = getattr(stored, "path", None), getattr(stored, "array", None)
     if isinstance(array, CompleteArray):
-        return found | {"checksum": array.checksum}
-    if isinstance(path, Path):
-        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-        states = [file.stat() for file in files]
-        found |= {
-            "files": len(files),
-            "bytes": sum(state.st_size for state in states),
-            "modified": max((state.st_mtime for state in states), default=0.0),
-        }
-    return found
+        return {"checksum": array.checksum}
+    if not isinstance(path, Path):
+        return {}
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    states = [file.stat() for file in files]
+    return {
+        "files": len(files),
+        "bytes": sum(state.st_size for state in states),
+        "modified": max((state.st_mtime for state in states), default=0.0),
+    }
 
 
 def check_same(before: dict[str, Any], config: RunConfig, base: Path, plan: FieldPlan, folder: Path) -> None:
@@ -57,11 +60,20 @@ def check_same(before: dict[str, Any], config: RunConfig, base: Path, plan: Fiel
     asked = FieldPlan.of(config, base, tile=plan.tiling.tile, overlap=plan.tiling.overlap)
     if asked.tiling != plan.tiling:
         raise InvalidInputError(f"{folder} was begun with frames of another shape; choose another folder with --out")
-    now = identity(open_stored(config, base))
-    if now != before["input"]["frames"] or file_checksums(input_files(config, base)) != before["input"]["files"]:
+    check_same_frames(before, open_stored(config, base), folder)
+    if file_checksums(input_files(config, base)) != before["input"]["files"]:
         raise InvalidInputError(
-            f"the frames, or the files that belong to them, are not those that {folder} was begun with; "
+            f"the files that belong to the frames are not those that {folder} was begun with; "
             "put the old ones back, or choose another folder with --out"
+        )
+
+
+def check_same_frames(before: dict[str, Any], stored: object, folder: Path) -> None:
+    """Raise unless the frames, or a window of them, are those of the field whose provenance is ``before``."""
+    if files_of(stored) != {key: value for key, value in before["input"]["frames"].items() if key != "shape"}:
+        raise FramesChangedError(
+            f"the frames are not those that {folder} was begun with; put the old ones back, or choose another folder "
+            "with --out"
         )
 
 

@@ -61,6 +61,7 @@ def prepare(
     Bad input is told here, before anything is written.
     """
     build_stop(config.stop)
+    frames_identity = identity(open_stored(config, base))  # before anything is found from them
     plan = FieldPlan.of(config, base, tile=tile, overlap=overlap)
     request = resolved(config, base)
     frames, images = settled_frames(config, base, folder)
@@ -91,7 +92,7 @@ def prepare(
         "request": request,
         "found": notes,
         "input": {
-            "frames": identity(open_stored(config, base)),
+            "frames": frames_identity,
             "files": file_checksums(input_files(config, base)),
         },
     }

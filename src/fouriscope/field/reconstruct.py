@@ -163,11 +163,13 @@ def _to_the_end(
         building.mkdir()
         try:
             corrections, overlaps = Stitching(field, workers, done, building, stage).run()
+            write_quality(field, building, failed, corrections, overlaps)
+            field.run.replace_result(building)
         except BrokenTileError as error:
             field.store.discard(error.index)
             continue
-        write_quality(field, building, failed, corrections, overlaps)
-        field.run.replace_result(building)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)  # there only if something went wrong
         return failed
     raise RunFolderError(f"{field.path}: tiles were found broken {ROUNDS} times; is the disk in order?")
 

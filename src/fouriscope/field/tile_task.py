@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import stream_below
 from fouriscope.acquisition.byte_sizes import parse_bytes
-from fouriscope.acquisition.stored import StoredFrames
-from fouriscope.errors import FouriscopeError
+from fouriscope.acquisition.digest import FrameDigest, check_unchanged
+from fouriscope.acquisition.stored import StoredFrames, stored_below
+from fouriscope.errors import FouriscopeError, FramesChangedError
 from fouriscope.field.folder import FieldFolder
+from fouriscope.field.identity import check_same_frames
 from fouriscope.field.tile_acquisition import tile_acquisition
 from fouriscope.field.tile_store import BrokenTileError, TileRecord, TileStore, checksum
 from fouriscope.optics import Pupil
@@ -75,11 +77,16 @@ def reconstruct_tile(folder: str, index: int, memory: int | None = None, attempt
         return Outcome(index, "again" if attempt < attempts else "failed", f"out of memory ({error})")
     except BrokenTileError as error:
         return Outcome(index, "blocked", str(error), error.index)
+    except FramesChangedError as error:  # no other tile would belong to those that are done
+        return Outcome(index, "stop", str(error))
     except FouriscopeError as error:
         return Outcome(index, "failed", str(error))
     except OSError as error:  # a full disk stays full; a file server may be back in a moment
         state: Literal["stop", "again", "failed"] = "again" if attempt < attempts else "failed"
-        return Outcome(index, "stop" if error.errno in DISK_FULL else state, f"{error.strerror or error}")
+        if error.errno in DISK_FULL:
+            state = "stop"
+        refused = f"{field.path}: cannot be written ({error.strerror}); make room, and give the same command again"
+        return Outcome(index, state, refused if state == "stop" else f"{error.strerror or error}")
     finally:
         return_free_memory()  # a worker lives for many tiles
     return Outcome(index, "done")
@@ -91,11 +98,14 @@ def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | Non
     config = plan.tile_config(field.config(), tile)
     config = with_frames_memory(config, field.path, attempt, memory)
     acquisition = tile_acquisition(config, field.path, plan.margin)
+    check_same_frames(field.run.provenance(), stored_below(acquisition.frames), field.path)
     sources = [record for t in plan.tiling.pupil_sources(tile) if (record := field.store.record(t.index)) is not None]
     acquisition = replace(acquisition, pupil=mean_pupil(acquisition.pupil, sources, field.store))
-    acquisition.check_frames()
+    digest = FrameDigest(acquisition.frames.shape)
+    acquisition.check_frames(digest.add)
     solver = build_solver(acquisition, config)
     solver.solve(build_stop(config.stop))
+    check_unchanged(acquisition.frames, digest.checksum)
     model = solver.fidelity.model
     window = model.geometry.object_window
     phase, absorption = model.object.phase_and_absorption(solver.x)

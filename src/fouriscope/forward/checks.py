@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fouriscope.checks import door, numbers, require_at_least
+from fouriscope.errors import InvalidInputError
 from fouriscope.forward.grids import LEDs
 from fouriscope.forward.model import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
@@ -29,6 +31,7 @@ class GradientCheck(NamedTuple):
     error: float
 
 
+@door
 def check_adjoint(model: ForwardModel, leds: LEDs = None, *, seed: int = 0) -> AdjointCheck:
     """Dot test: ⟨H o, f⟩ against ⟨o, H† f⟩ for random complex o and f.
 
@@ -40,6 +43,7 @@ def check_adjoint(model: ForwardModel, leds: LEDs = None, *, seed: int = 0) -> A
     >>> fs.check_adjoint(model).error < 1e-5
     True
     """
+    require_at_least("seed", seed, 0)
     rng = np.random.default_rng(seed)
     indices = model.led_indices(leds)
 
@@ -56,6 +60,7 @@ def check_adjoint(model: ForwardModel, leds: LEDs = None, *, seed: int = 0) -> A
     return AdjointCheck(forward, backward, abs(forward - backward) / scale)
 
 
+@door
 def check_gradient(
     value: Callable[[RealArray], float],
     gradient: Callable[[RealArray], RealArray],
@@ -73,6 +78,13 @@ def check_gradient(
     >>> check_gradient(lambda x: float(np.sum(x**3)), lambda x: 3 * x**2, np.linspace(0, 1, 9)).error < 1e-8
     True
     """
+    require_at_least("seed", seed, 0)
+    require_at_least("directions", directions, 1)
+    if not epsilon > 0:
+        raise InvalidInputError(f"epsilon must be positive, got {epsilon:g}")
+    x = numbers("x", x)
+    if not np.isfinite(x).all():
+        raise InvalidInputError("x must be finite")
     rng = np.random.default_rng(seed)
     g = gradient(x)
     checks = []

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.checks import numbers
 from fouriscope.errors import InvalidInputError
+from fouriscope.forward.objects import ComplexArray
 from fouriscope.optics import Geometry, Optics, OpticsReport, report_geometry
 
 LEDs = Sequence[int] | NDArray[np.integer[Any]] | None
@@ -60,7 +62,7 @@ class Grids:
         """``leds`` as a checked index array; None means all."""
         if leds is None:
             return np.arange(len(self))
-        indices = np.atleast_1d(np.asarray(leds))
+        indices = np.atleast_1d(numbers("leds", leds))
         if indices.ndim != 1 or indices.dtype.kind not in "iu":
             raise InvalidInputError(f"LEDs must be given as whole numbers, got {leds!r}")
         if indices.size and (indices.min() < 0 or indices.max() >= len(self)):
@@ -68,6 +70,13 @@ class Grids:
                 f"LED numbers must lie in 0…{len(self) - 1}, got {int(indices.min())}…{int(indices.max())}"
             )
         return indices.astype(np.int64)
+
+    def on_grid(self, name: str, array: ComplexArray) -> ComplexArray:
+        """``array``, of an object's shape, or say that the argument ``name`` is none."""
+        array = numbers(name, array)
+        if array.shape != self.object_shape:
+            raise InvalidInputError(f"{name}: the object has {self.object_shape} pixels, got {array.shape}")
+        return array
 
     @property
     def window(self) -> tuple[slice, slice]:

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from fouriscope.checks import door, door_class, numbers
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import plain
 from fouriscope.forward.grids import Grids, LEDs
@@ -17,6 +18,7 @@ from fouriscope.optics import Geometry, Illumination, Optics, Pupil
 from fouriscope.parallel import run_sliced, thread_count
 
 
+@door_class
 class ForwardModel(Grids):
     r"""y_i = \|H_i o(x)\|², compiled once from the optics.
 
@@ -76,7 +78,10 @@ class ForwardModel(Grids):
         gains: ArrayLike | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        self.dtype = np.dtype(dtype)
+        try:
+            self.dtype = np.dtype(dtype)
+        except TypeError:
+            raise InvalidInputError(f"dtype must be float32 or float64 (the precision of x), got {dtype!r}") from None
         if self.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise InvalidInputError(f"dtype must be float32 or float64 (the precision of x), got {self.dtype}")
         self.illumination = illumination
@@ -97,6 +102,7 @@ class ForwardModel(Grids):
         self.complex_dtype = np.result_type(self.dtype, np.complex64)
         self.pupils = LEDPupils(self.geometry, self.pupil, self.complex_dtype, self.gains)
 
+    @door
     def revised(
         self,
         *,
@@ -152,15 +158,20 @@ class ForwardModel(Grids):
         )
         return np.asarray(values, self.complex_dtype)
 
-    def check_x(self, x: RealArray) -> RealArray:
-        """x as a contiguous array of the model's precision; raises where the shape is wrong."""
-        x = np.asarray(x)
+    def check_x(self, x: RealArray, name: str = "x") -> RealArray:
+        """x as a contiguous array of the model's precision; raises where its shape or its type is wrong.
+
+        ``name`` is that of the caller's argument.
+        """
+        x = numbers(name, x)
         if x.shape != self.x_shape:
             raise InvalidInputError(
-                f"a {self.object.name} object of this model has shape {self.x_shape}, got {x.shape}"
+                f"{name}: a {self.object.name} object of this model has shape {self.x_shape}, got {x.shape}"
             )
-        if np.iscomplexobj(x):
-            raise InvalidInputError("x is real: give the phase (and absorption), not the complex transmittance")
+        if x.dtype.kind not in "biuf":
+            raise InvalidInputError(
+                f"{name} is real, got {x.dtype}: give the phase (and absorption), not the complex transmittance"
+            )
         return np.ascontiguousarray(x, self.dtype)
 
     def transmittance(self, x: RealArray) -> ComplexArray:
@@ -169,11 +180,11 @@ class ForwardModel(Grids):
 
     def spectrum(self, transmittance: ComplexArray, out: ComplexArray | None = None) -> ComplexArray:
         """F o: unnormalised FFT of the object, DC first; into ``out`` if it is given."""
-        return self._transform(transmittance, out, forward=True)
+        return self._transform(self.on_grid("transmittance", transmittance), out, forward=True)
 
     def inverse_spectrum(self, spectrum: ComplexArray, out: ComplexArray | None = None) -> ComplexArray:
         """F⁻¹: the inverse of :meth:`spectrum`; ``out`` may be ``spectrum`` itself."""
-        return self._transform(spectrum, out, forward=False)
+        return self._transform(self.on_grid("spectrum", spectrum), out, forward=False)
 
     def _transform(self, array: ComplexArray, out: ComplexArray | None, *, forward: bool) -> ComplexArray:
         from fouriscope.forward import kernels
@@ -212,6 +223,7 @@ class ForwardModel(Grids):
         """Σ_i H_i† fields_i: from fields at the camera back to the object."""
         return plain.adjoint(self, fields, leds)
 
+    @door
     def coverage(self, leds: LEDs = None, weights: ArrayLike | None = None) -> RealArray:
         """Σ_i w_i |P_i|² at every frequency of the object (DC first), scaled as H: how firmly LEDs hold it.
 
@@ -222,6 +234,8 @@ class ForwardModel(Grids):
 
         indices = self.led_indices(leds)
         factors = np.ones(len(indices)) if weights is None else np.asarray(weights, np.float64)
+        if factors.shape != indices.shape:
+            raise InvalidInputError(f"weights must be one for each of {len(indices)} LEDs, got shape {factors.shape}")
         factors = factors * (np.prod(self.geometry.grid_shape) / np.prod(self.object_shape))
         out = np.zeros(self.object_shape, self.dtype)
         size = self.pupils.at_once
@@ -236,7 +250,8 @@ class ForwardModel(Grids):
 
     def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
         """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`)."""
-        return self.object.pull_back(transmittance, derivative)
+        arrays = (self.on_grid("transmittance", transmittance), self.on_grid("derivative", derivative))
+        return self.object.pull_back(*(array.astype(self.complex_dtype, copy=False) for array in arrays))
 
 
 def _checked_gains(gains: ArrayLike | None, count: int) -> NDArray[np.float64] | None:

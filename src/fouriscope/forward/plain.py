@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fouriscope.checks import numbers
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward.grids import LEDs
 from fouriscope.forward.objects import ComplexArray
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 def apply(model: ForwardModel, transmittance: ComplexArray, leds: LEDs) -> ComplexArray:
     """H_i o for each LED."""
     indices = model.led_indices(leds)
-    if np.shape(transmittance) != model.object_shape:
-        raise InvalidInputError(f"the object has {model.object_shape} pixels, got {np.shape(transmittance)}")
+    transmittance = model.on_grid("transmittance", transmittance)
     spectrum = np.fft.fft2(np.asarray(transmittance, model.complex_dtype)).astype(model.complex_dtype)
     out = np.empty((len(indices), *model.frame_shape), model.complex_dtype)
     grid = np.zeros(model.geometry.grid_shape, model.complex_dtype)
@@ -34,7 +34,7 @@ def apply(model: ForwardModel, transmittance: ComplexArray, leds: LEDs) -> Compl
 def adjoint(model: ForwardModel, fields: ComplexArray, leds: LEDs) -> ComplexArray:
     """Σ_i H_i† fields_i."""
     indices = model.led_indices(leds)
-    fields = np.asarray(fields)
+    fields = numbers("fields", fields)
     if fields.shape != (len(indices), *model.frame_shape):
         raise InvalidInputError(
             f"{len(indices)} fields of {model.frame_shape} pixels were expected, got shape {fields.shape}"

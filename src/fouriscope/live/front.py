@@ -7,6 +7,7 @@ from typing import Any, Unpack
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, ArrivingFrames
+from fouriscope.checks import door
 from fouriscope.choices import Choices, choose
 from fouriscope.errors import InvalidInputError
 from fouriscope.live.reconstruction import LiveReconstruction
@@ -20,6 +21,7 @@ NOT_LIVE = {
 }
 
 
+@door
 def stream(
     optics: Optics,
     illumination: Illumination,

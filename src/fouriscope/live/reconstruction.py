@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, arriving_below
 from fouriscope.acquisition.masks import mask_of
+from fouriscope.checks import door
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import ArrivingSampler, DataFidelity
 from fouriscope.fidelity.arriving import CATCH_UP
@@ -93,6 +94,7 @@ class LiveReconstruction:
         arrived, wanted = self.arrived, self.wanted
         return f"LiveReconstruction: {int((arrived & wanted).sum())} of {int(wanted.sum())} frames, {self.history!r}"
 
+    @door
     def add(self, frame: NDArray[Any], led: int) -> None:
         """The frame of LED ``led`` has been taken. Raises, and goes on without it, if it is not a frame."""
         self.frames.add(frame, led)

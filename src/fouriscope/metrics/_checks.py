@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fouriscope.checks import numbers
 from fouriscope.errors import InvalidInputError
 
 RealArray: TypeAlias = npt.NDArray[np.float64]
@@ -50,9 +51,7 @@ def _require_one_shape(first: npt.NDArray[Any], second: npt.NDArray[Any], names:
 
 
 def _finite(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
-    array = np.asarray(values)
-    if array.dtype.kind not in "biufc":
-        raise InvalidInputError(f"{name} must be an array of numbers, but its type is {array.dtype}")
+    array = numbers(name, values)
     if array.size == 0:
         raise InvalidInputError(f"{name} must hold at least one value, but its shape is {array.shape}")
     bad = array.size - int(np.count_nonzero(np.isfinite(array)))

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from fouriscope.checks import door
 from fouriscope.errors import InvalidInputError
 from fouriscope.metrics._checks import RealArray, complex_pair
 
@@ -25,6 +26,7 @@ class RingCorrelation:
     """Fourier samples in the ring, both Hermitian halves."""
 
 
+@door
 def fourier_ring_correlation(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
@@ -96,6 +98,7 @@ def fourier_ring_correlation(
     return RingCorrelation(step * np.arange(rings), np.clip(correlation, -1.0, 1.0), count)
 
 
+@door
 def frc_resolution(frc: RingCorrelation, threshold: Literal["1/7", "half-bit"] = "1/7") -> float:
     """The finest period that two images share, in metres: 1 / f where the curve first falls below the threshold.
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fouriscope.checks import door
 from fouriscope.errors import InvalidInputError
 from fouriscope.metrics._checks import RealArray, real_pair
 
@@ -33,6 +34,7 @@ def remove_constant(estimate: npt.ArrayLike, truth: npt.ArrayLike) -> RealArray:
     return np.asarray(estimate + np.mean(truth - estimate), dtype=np.float64)
 
 
+@door
 def snr(estimate: npt.ArrayLike, truth: npt.ArrayLike, *, align: bool = True) -> float:
     """Signal-to-noise ratio in dB: 20 log₁₀( ‖truth‖ / ‖truth − estimate‖ ).
 
@@ -72,6 +74,7 @@ def snr_both(estimate: npt.ArrayLike, truth: npt.ArrayLike) -> SNR:
     return SNR(aligned=snr(estimate, truth), raw=snr(estimate, truth, align=False))
 
 
+@door
 def psnr(
     estimate: npt.ArrayLike, truth: npt.ArrayLike, *, data_range: float | None = None, align: bool = True
 ) -> float:
@@ -88,6 +91,7 @@ def psnr(
     return _decibel(peak, math.sqrt(float(np.mean(_difference(estimate, truth, align) ** 2))))
 
 
+@door
 def ssim(
     estimate: npt.ArrayLike, truth: npt.ArrayLike, *, data_range: float | None = None, align: bool = True
 ) -> float:

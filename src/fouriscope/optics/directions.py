@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import FloatArray, read_only_pairs, require_point, select, sines, told_of_directions
 from fouriscope.optics.illumination import Illumination, require_height
 
 
+@door_class
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Directions:
     """Illumination directions that are known as such, from a calibration or a goniometer.

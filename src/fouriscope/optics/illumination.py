@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, SupportsIndex
+from typing import Protocol, SupportsIndex, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fouriscope.checks import door, door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import (
     FloatArray,
@@ -38,6 +39,7 @@ def require_height(height: object) -> float:
     return require_within("height", require_positive("height", height), 1e-6, _FARTHEST, "metres: 70 mm is 70e-3")
 
 
+@runtime_checkable
 class Illumination(Protocol):
     """What :class:`~fouriscope.optics.geometry.Geometry` asks of a light source."""
 
@@ -50,6 +52,7 @@ class Illumination(Protocol):
         ...
 
 
+@door_class
 @dataclass(frozen=True, eq=False, repr=False)
 class LEDArray:
     """LEDs in a plane below the sample.
@@ -101,6 +104,7 @@ class LEDArray:
             )
 
     @classmethod
+    @door
     def at(
         cls,
         positions: ArrayLike,
@@ -114,6 +118,7 @@ class LEDArray:
         return cls(read_only_pairs("LED positions", "(y, x) in metres", positions), height, rotation, offset, slide)
 
     @classmethod
+    @door
     def square(
         cls,
         shape: SupportsIndex | tuple[SupportsIndex, SupportsIndex],
@@ -138,6 +143,7 @@ class LEDArray:
         return cls.at(_row_major(y, x), height, rotation=rotation, offset=offset, slide=slide)
 
     @classmethod
+    @door
     def disc(
         cls,
         pitch: float,
@@ -158,6 +164,7 @@ class LEDArray:
         return cls.at(positions, height, rotation=rotation, offset=offset, slide=slide)
 
     @classmethod
+    @door
     def spiral(
         cls,
         size: SupportsIndex,
@@ -191,6 +198,7 @@ class LEDArray:
         return cls.at(steps * require_positive("pitch", pitch), height, rotation=rotation, offset=offset, slide=slide)
 
     @classmethod
+    @door
     def rings(
         cls,
         radii: Sequence[float],
@@ -236,6 +244,7 @@ class LEDArray:
         return sines(azimuth * tangent[:, None], 1.0)
 
     @classmethod
+    @door
     def from_directions(cls, na: ArrayLike, height: float = 1.0) -> LEDArray:
         """LEDs at ``height`` that shine under the directions ``na`` = (na_y, na_x) on the optical axis.
 
@@ -245,6 +254,7 @@ class LEDArray:
         pairs = read_only_pairs("directions", "(na_y, na_x)", na)
         return cls(pairs / np.sqrt(1 - np.sum(pairs**2, axis=1, keepdims=True)) * height, height)
 
+    @door
     def moved(
         self, *, shift: tuple[float, float] = (0.0, 0.0), turn: float = 0.0, height: float = 1.0, pitch: float = 1.0
     ) -> LEDArray:

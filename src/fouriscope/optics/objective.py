@@ -9,6 +9,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 
 _LONGEST_WAVELENGTH = 100e-6
@@ -49,6 +50,7 @@ def require_within(name: str, value: float, least: float, most: float, meaning: 
     return value
 
 
+@door_class
 @dataclass(frozen=True)
 class Optics:
     """A coherent imaging system, described by the five numbers that Fourier ptychography needs.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics.objective import Optics, require_finite, require_within
 from fouriscope.optics.zernike_polynomials import noll_to_nm, zernike, zernike_in_powers
@@ -20,6 +21,7 @@ _ON_A_BIN = 1e-9
 TOLD = 8
 
 
+@door_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Pupil:
     """The complex transmission of the objective over spatial frequency.

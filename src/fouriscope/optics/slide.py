@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import FloatArray
 from fouriscope.optics.objective import require_positive
 
 
+@door_class
 @dataclass(frozen=True)
 class GlassSlide:
     """A plane sheet of glass between the LEDs and the sample, which bends their light towards the axis.

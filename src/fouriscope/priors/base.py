@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fouriscope.checks import numbers
 from fouriscope.errors import InvalidInputError
 
 Image = npt.NDArray[np.floating[Any]]
@@ -146,7 +147,7 @@ def scale_likelihood_strength(theta: float, size: int, objective: float) -> floa
 
 def check_image(image: Image) -> Image:
     """Return ``image`` as an array if a prior can work on it; the error says what to do otherwise."""
-    image = np.asarray(image)
+    image = numbers("image", image)
     if np.iscomplexobj(image):
         raise InvalidInputError(f"expected a real image, got {image.dtype}; denoise phase and absorption separately")
     if image.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
@@ -166,7 +167,7 @@ def check_image(image: Image) -> Image:
         bad = int(image.size - np.count_nonzero(np.isfinite(image)))
         if bad:
             raise InvalidInputError(
-                f"expected finite pixels, got {bad} of {image.size} NaN or infinite; "
+                f"expected an image of finite pixels, got {bad} of {image.size} NaN or infinite; "
                 "a diverging solver needs a smaller step, a camera's bad pixels a mask"
             )
     return image

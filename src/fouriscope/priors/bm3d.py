@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors._bm3d_parameters import OVERRIDES, PROFILES, BM3DParameters, StageParameters
 from fouriscope.priors._bm3d_stages import Layout, run_stage
@@ -23,6 +24,7 @@ __all__ = ["BM3D", "BM3DParameters", "StageParameters", "bm3d"]
 Matches = dict[str, npt.NDArray[np.int32]]
 
 
+@door_class
 class BM3D(Prior):
     r"""Block matching and 3-D filtering: images in which every small piece occurs many times.
 

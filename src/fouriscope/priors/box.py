@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors.base import Image, Prior, SpecValue
 
 
+@door_class
 class Box(Prior):
     """Every pixel lies in [lower, upper]; by default the image is not negative.
 

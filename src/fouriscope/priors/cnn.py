@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors._cnn_forward import SHIPPED, Weights, Workspace, load_weights, remove_noise, workspace_for
 from fouriscope.priors.base import Image, Prior, Strength, check_image
@@ -18,6 +19,7 @@ LARGEST_SIGMA = 0.5
 """In units of the image's range: no more noise than this fits into it, and a network that is told so invents some."""
 
 
+@door_class
 class SmallCNN(Prior):
     r"""A small convolutional network of our own, shipped with its weights; needs no torch.
 

@@ -6,9 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from fouriscope.checks import door_class
 from fouriscope.priors.base import Image, Prior, scale_likelihood_strength
 
 
+@door_class
 class L1(Prior):
     r"""Sparse pixels, r(x) = ‖x‖₁ = Σ abs(x_i).
 

@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors.base import Image, Prior, Strength
 from fouriscope.priors.value_range import denoise_in_unit_range
 
 
+@door_class
 class NLM(Prior):
     r"""Non-local means: each pixel becomes the mean of those nearby whose surroundings look alike.
 

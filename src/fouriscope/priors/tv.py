@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors._tv_solver import Workspace, solve_dual
 from fouriscope.priors.base import Image, Prior, Strength, check_image, check_sigma, scale_likelihood_strength
@@ -17,6 +18,7 @@ from fouriscope.priors.base import Image, Prior, Strength, check_image, check_si
 NEXT_ITERATIONS = 5.0
 
 
+@door_class
 class TV(Prior):
     r"""Total variation, r(x) = TV(x): piecewise smooth images with few edges.
 

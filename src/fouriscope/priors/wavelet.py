@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors.base import Image, Prior, Strength
 from fouriscope.priors.value_range import denoise_in_unit_range
@@ -15,6 +16,7 @@ HARD_THRESHOLD = 3.0
 """In units of the noise of a coefficient: noise alone passes it once in 370 times."""
 
 
+@door_class
 class Wavelet(Prior):
     r"""Wavelet shrinkage: coefficients that noise alone could explain are shrunk or dropped.
 

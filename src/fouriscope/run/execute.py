@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fouriscope.acquisition import Acquisition, stream_below
-from fouriscope.errors import InvalidInputError, RunFolderError
+from fouriscope.acquisition.digest import check_unchanged
+from fouriscope.errors import FramesChangedError, InvalidInputError, RunFolderError
 from fouriscope.optics import Geometry
 from fouriscope.parallel import thread_count
 from fouriscope.run.aligned import aligned, with_alignment
-from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
+from fouriscope.run.assemble import beginning_of, build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import Described
 from fouriscope.run.folder import RunFolder
@@ -22,6 +23,7 @@ from fouriscope.run.result import Result
 from fouriscope.run.solving import solve_into
 from fouriscope.settings import RunConfig
 from fouriscope.solvers import Callback, Solver
+from fouriscope.verdict import Verdict
 
 
 def start_run(
@@ -40,12 +42,9 @@ def start_run(
     finding of the alignment.
     """
     RunFolder(folder).check_free()
-    thread_count()  # raises where the environment asks for a number of threads that is none
-    acquisition = build_acquisition(config, base)
-    build_stop(config.stop)
+    acquisition = ready_acquisition(config, base)
     notes: tuple[str, ...] = ()
     nominal = acquisition.illumination.directions(acquisition.patch_center)
-    build_solver(acquisition, config)  # bad input is told before frames are read, and nothing is left
     if config.alignment.is_wanted:
         alignment = aligned(acquisition, config.alignment, tell)
         notes = alignment.notes
@@ -58,7 +57,27 @@ def start_run(
         "alignment": {"notes": list(notes), "nominal_na": nominal.tolist()}
     }
     run = RunFolder.create(folder, resolved(config, base), origin)
-    return _solve(run, solver, acquisition, config, callbacks, checkpoint_seconds, on_start)
+    return _solve(run, solver, acquisition, digest, config, callbacks, checkpoint_seconds, on_start)
+
+
+def ready_acquisition(config: RunConfig, base: Path) -> Acquisition:
+    """The acquisition of a run that nothing stands in the way of, but for what is in its frames: bad input is told
+    before they are read, and nothing is left."""
+    thread_count()  # raises where the environment asks for a number of threads that is none
+    acquisition = build_acquisition(config, base)
+    build_stop(config.stop)
+    beginning_of(config, None)
+    build_solver(acquisition, config)
+    return acquisition
+
+
+def check_ready(config: RunConfig, base: Path) -> None:
+    """Raise what a run of ``config`` would raise before its first iteration; its frames are read, not aligned."""
+    acquisition = ready_acquisition(config, base)
+    try:
+        acquisition.check_frames()
+    finally:
+        close_stream(acquisition)
 
 
 def close_stream(acquisition: Acquisition) -> None:
@@ -128,13 +147,14 @@ def _resume(
     if iterations is not None:
         run.write_config(document)
     run.write_status("running")
-    return _solve(run, solver, acquisition, config, callbacks, checkpoint_seconds)
+    return _solve(run, solver, acquisition, digest, config, callbacks, checkpoint_seconds)
 
 
 def _solve(
     run: RunFolder,
     solver: Solver,
     acquisition: Acquisition,
+    digest: FrameDigest,
     config: RunConfig,
     callbacks: Sequence[Callback],
     checkpoint_seconds: float | None,
@@ -146,5 +166,13 @@ def _solve(
         solver.solve(build_stop(config.stop), [keep, *callbacks])
         return solver
 
-    asked = config.verdict.enabled
-    return solve_into(run, solve, checkpoint_seconds, (lambda: judge(solver, acquisition, config)) if asked else None)
+    def judged() -> Verdict | None:
+        verdict = judge(solver, acquisition, config) if config.verdict.enabled else None
+        try:
+            check_unchanged(acquisition.frames, digest.checksum)
+        except FramesChangedError:
+            run.forget_checkpoint()  # nobody knows which iterations saw other frames
+            raise
+        return verdict
+
+    return solve_into(run, solve, checkpoint_seconds, judged)

@@ -31,6 +31,7 @@ from typing import Any, TextIO
 
 import tomli_w
 
+from fouriscope.checks import door
 from fouriscope.errors import RunFolderError
 from fouriscope.run.files import read_arrays, remove_leftovers, write_arrays, write_json, write_text
 from fouriscope.run.lock import LOCK_NAME, FolderLock
@@ -93,6 +94,7 @@ class RunFolder:
         return folder
 
     @classmethod
+    @door
     def open(cls, path: str | Path) -> RunFolder:
         """Open an existing run; raises where there is none."""
         folder = cls(path)
@@ -216,6 +218,10 @@ class RunFolder:
                 f"{CHECKPOINT_VERSION}); delete it to begin this run anew, or go on with the version that wrote it"
             )
         return state, iterations
+
+    def forget_checkpoint(self) -> None:
+        """Go back to the beginning: the run resumes from there."""
+        (self.path / "checkpoint.npz").unlink(missing_ok=True)
 
     def restore(self, take: Callable[[SolverState], object]) -> int:
         """Hand the state of the last checkpoint to ``take``; returns its iteration, or 0 if there is none."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fouriscope import metrics
 from fouriscope.acquisition.thumbnails import image_uri, page, thinned
+from fouriscope.checks import door
 from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray
@@ -114,6 +115,7 @@ class Result:
         )
 
     @classmethod
+    @door
     def load(cls, path: str | Path) -> Result:
         """The result of a run folder, as :meth:`save` or the command line wrote it.
 
@@ -196,6 +198,7 @@ class Result:
         """o, complex."""
         return (self.amplitude * np.exp(1j * self.phase)).astype(np.result_type(self.phase.dtype, np.complex64))
 
+    @door
     def snr(self, truth: NDArray[Any]) -> metrics.SNR:
         """SNR of the phase in dB against the truth: without the constant that cannot be observed, and raw."""
         return metrics.snr_both(self.phase, truth)
@@ -224,5 +227,6 @@ class Result:
             write_result_files(self, building)
             folder.replace_result(building)
         except OSError as error:
-            shutil.rmtree(building, ignore_errors=True)
             raise RunFolderError(f"{folder.path / 'result'}: cannot be written ({error.strerror or error})") from error
+        finally:
+            shutil.rmtree(building, ignore_errors=True)  # there only if something went wrong

@@ -21,7 +21,7 @@ def solve_into(
     run: RunFolder,
     solve: Callable[[Callback], Solver],
     checkpoint_seconds: float | None = None,
-    judged: Callable[[], Verdict] | None = None,
+    judged: Callable[[], Verdict | None] | None = None,
 ) -> Result:
     """Let ``solve(keep)`` run a solver and return it when it has stopped; ``keep`` must see every iteration.
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, ArrayFrames, CalibratedFrames, Frames
+from fouriscope.checks import door, door_class, numbers, require_at_least, told
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
@@ -20,6 +21,7 @@ SNR_DB_RANGE = (-100.0, 300.0)
 MOST_PHOTONS = 1e12
 
 
+@door_class
 @dataclass(frozen=True)
 class Camera:
     """A camera that counts photons: shot noise, read noise, offset, quantisation, saturation.
@@ -70,12 +72,16 @@ class Camera:
         full_well = 2 * self.photons if self.full_well is None else self.full_well
         return float((2**self.bits - 1 - self.offset) / full_well)
 
+    @door
     def expose(self, intensity: NDArray[Any], rng: np.random.Generator) -> NDArray[np.uint16]:
         """Counts for one frame of ideal intensity (1 = empty bright field)."""
         return self.digitise(self.signal(intensity, rng))
 
     def signal(self, intensity: NDArray[Any], rng: np.random.Generator) -> NDArray[np.float64]:
         """What reaches the converter for one frame of ideal intensity, in counts that are not yet whole numbers."""
+        intensity = numbers("intensity", intensity)
+        if intensity.dtype.kind == "c" or not np.isfinite(intensity).all():
+            raise InvalidInputError(f"intensity must be real and finite, got {told(intensity)}")
         electrons = rng.poisson(np.maximum(intensity, 0) * self.photons).astype(np.float64)
         if self.read_noise:
             electrons += rng.normal(0.0, self.read_noise, electrons.shape)
@@ -87,6 +93,7 @@ class Camera:
         return clipped
 
 
+@door
 def simulate(
     model: ForwardModel,
     truth: NDArray[Any],
@@ -132,8 +139,9 @@ def simulate(
     if not (0 <= led_intensity_error < math.inf and 0 <= led_position_error < math.inf):
         raise InvalidInputError(
             "LED errors are standard deviations: they must be finite and must not be negative, "
-            f"got {led_intensity_error} and {led_position_error}"
+            f"got led_intensity_error = {led_intensity_error} and led_position_error = {led_position_error}"
         )
+    require_at_least("seed", seed, 0)
     rng = np.random.default_rng(seed)
     x = _as_x(model, truth)
     lit_by = _displaced(model, led_position_error, rng) if led_position_error else model
@@ -181,12 +189,12 @@ def _as_x(model: ForwardModel, truth: NDArray[Any]) -> NDArray[Any]:
     if bad:
         raise InvalidInputError(f"the truth holds {bad} NaN or infinite values of {truth.size}; mend it first")
     if not np.iscomplexobj(truth):
-        return model.check_x(truth)
+        return model.check_x(truth, "truth")
     if model.object.name != "complex":
         raise InvalidInputError("a complex object needs a model made with object='complex'")
     if not np.all(np.abs(truth) > 0):
         raise InvalidInputError("an opaque pixel (transmittance 0) has no finite absorption; use a small value instead")
-    return model.check_x(np.stack([np.angle(truth), -np.log(np.abs(truth))]))
+    return model.check_x(np.stack([np.angle(truth), -np.log(np.abs(truth))]), "truth")
 
 
 def _displaced(model: ForwardModel, error: float, rng: np.random.Generator) -> ForwardModel:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Sampler
 from fouriscope.forward.objects import RealArray
@@ -21,6 +22,7 @@ GROWTH = 1.5
 SMOOTHING = 0.3
 
 
+@door_class
 class ADMM(Descent):
     r"""v ← prox_{ρd}(z − u),  z ← denoise_σ(v + u),  u ← u + v − z.
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fouriscope import metrics
 from fouriscope.calibration import Calibration
+from fouriscope.checks import door, require_at_least
 from fouriscope.fidelity import DataFidelity, Sampler
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
@@ -78,6 +79,7 @@ class Solver(ABC):
         self, fidelity: DataFidelity, sampler: Sampler, *, seed: int = 0, truth: RealArray | None = None
     ) -> None:
         self.fidelity, self.sampler = fidelity, sampler
+        require_at_least("seed", seed, 0)
         self.rng = np.random.default_rng(seed)
         self.history = History()
         self.stop_reason: str | None = None
@@ -160,6 +162,7 @@ class Solver(ABC):
         """The part of x that is compared with the truth: the phase that the frames show."""
         return observed_phase(self.fidelity.model, self.x)
 
+    @door
     def solve(self, stop: StopRule, callbacks: Sequence[Callback] = ()) -> History:
         """Iterate until ``stop`` says so, or a callback returns True. The start and callbacks are outside the clock."""
         self.begin()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.checks import door_class
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
 from fouriscope.fidelity.pipeline import group_size
@@ -24,6 +25,7 @@ from fouriscope.solvers.start import Start, checked_start, starting_point
 ALARM = 100.0
 
 
+@door_class
 class EPRY(Solver):
     r"""O ← O + α · \|Q\|/max\|Q\| · Q̄/(\|Q\|² + δ) Δ,   Q = C P_i,   for one LED i after the other.
 

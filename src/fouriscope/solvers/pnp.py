@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Sampler
 from fouriscope.forward.objects import RealArray
@@ -23,6 +24,7 @@ STEPS_AT_MOST = 8
 ITERATIONS_TIMED = (3, 6)
 
 
+@door_class
 class PnP(Descent):
     r"""x^k = denoise_σ(s^{k−1} − γ ∇d(s^{k−1})),  s^k = x^k + ((q_{k−1} − 1)/q_k)(x^k − x^{k−1}).
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Sampler
 from fouriscope.forward.objects import RealArray
@@ -15,6 +16,7 @@ from fouriscope.solvers.descent import Descent
 from fouriscope.solvers.start import Start
 
 
+@door_class
 class RED(Descent):
     r"""x ← s − γ′ [∇d(s) + τ (s − denoise_σ(s))],  then momentum as in :class:`PnP`.
 

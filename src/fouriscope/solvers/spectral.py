@@ -9,6 +9,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
 from fouriscope.forward import ForwardModel
@@ -28,6 +29,7 @@ SETTLED = 10
 MOMENTUM = 0.8
 
 
+@door_class
 class Spectral(Descent):
     r"""Ô ← V̂ − α [ Ĝ_B(v)/C_B + τ F(v − denoise_σ(v)) ] / (1 + τ)   at every frequency that the minibatch B sees.
 

@@ -39,9 +39,9 @@ def starting_point(start: Start, fidelity: DataFidelity, population: NDArray[np.
 def checked_start(start: Start, model: ForwardModel) -> Start:
     """``start``, an array as a copy; raises if it is none. Nothing is computed."""
     if isinstance(start, np.ndarray):
-        x = model.check_x(start).copy()
+        x = model.check_x(start, "start").copy()
         if not np.all(np.isfinite(x)):
-            raise InvalidInputError("the starting point holds NaN or infinite values")
+            raise InvalidInputError("start, the starting point, holds NaN or infinite values")
         return x
     if not callable(start) and start not in get_args(StartName):
         raise InvalidInputError(

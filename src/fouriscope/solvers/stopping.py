@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.solvers.history import History
 
@@ -27,6 +28,7 @@ class StopRule(ABC):
         return AllOf(self, other)
 
 
+@door_class
 @dataclass(frozen=True)
 class Iterations(StopRule):
     """Stop after ``count`` iterations.
@@ -39,7 +41,7 @@ class Iterations(StopRule):
 
     def __post_init__(self) -> None:
         if self.count < 0:
-            raise InvalidInputError(f"the number of iterations must not be negative, got {self.count}")
+            raise InvalidInputError(f"count, the number of iterations, must not be negative, got {self.count}")
 
     def __call__(self, history: History) -> str | None:
         return f"{self.count} iterations" if len(history) >= self.count else None
@@ -48,6 +50,7 @@ class Iterations(StopRule):
         return min(1.0, len(history) / self.count) if self.count else 1.0
 
 
+@door_class
 @dataclass(frozen=True)
 class Seconds(StopRule):
     """Stop after ``limit`` seconds in the solver; callbacks are not counted.
@@ -69,6 +72,7 @@ class Seconds(StopRule):
         return min(1.0, history.last.seconds / self.limit) if len(history) else 0.0
 
 
+@door_class
 @dataclass(frozen=True)
 class Residual(StopRule):
     """Stop when the fixed-point residual, averaged over ``window`` iterations, has fallen to ``tolerance``.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.checks import door, require_at_least
 from fouriscope.choices import Choices, choose
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.priors import Prior
@@ -20,6 +21,7 @@ from fouriscope.tuning.choice import STRENGTH, Criterion, Tuning
 from fouriscope.tuning.search import FIRST_FACTOR, Trial, log_search
 
 
+@door
 def tune(
     data: Acquisition,
     *,
@@ -78,6 +80,9 @@ def tune(
     False
     >>> result = fs.reconstruct(data, prior=fs.TV(strength=found.value), batch=20, iterations=40, seed=0)
     """
+    if not factor > 1:
+        raise InvalidInputError(f"factor must be more than 1, got {factor:g}")
+    require_at_least("evaluations", evaluations, 1)
     chosen = choose(data, measured=not data.periodic, **choices)
     return tune_config(
         data,
