@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from rich.markup import escape
 from rich.table import Table
 
+from fouriscope.acquisition.stored import reading
+from fouriscope.acquisition.tiff_file import read_tiff
 from fouriscope.cli.options import Force, Quiet, console_of
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors import Prior, installed_priors, prior_from_spec
@@ -153,11 +155,10 @@ def _read_npy(path: Path) -> NDArray[Any]:
 
 
 def _read_tiff(path: Path) -> NDArray[Any]:
-    import tifffile
-
     try:
-        return np.asarray(tifffile.imread(path))
-    except (tifffile.TiffFileError, ValueError, OSError, struct.error, IndexError, KeyError, RuntimeError) as error:
+        with reading(path, "a page"):
+            return read_tiff(path)
+    except InvalidInputError as error:
         raise _unreadable(path, "a TIFF", error) from error
 
 
