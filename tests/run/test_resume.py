@@ -19,9 +19,10 @@ import tifffile
 from fouriscope.acquisition import ArrayFrames, open_frames
 from fouriscope.errors import DivergenceError, InvalidInputError, RunFolderError
 from fouriscope.run import Result, RunFolder, load_config, resume_run, start_run
-from fouriscope.run.files import read_arrays, write_arrays
+from fouriscope.run.files import write_arrays
 from fouriscope.run.inputs import input_files
 from fouriscope.run.provenance import checksum
+from fouriscope.run.stored_arrays import read_arrays
 from fouriscope.solvers import Callback, History
 from tests.run.problems import config, write_acquisition
 
