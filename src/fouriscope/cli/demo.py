@@ -74,7 +74,7 @@ def run_demo(
         _report(out, data, truth, results, console)
         return
     # Whoever looks on needs run folders while they are filled, and frames that lie on the disk.
-    from fouriscope.cli.view import end_signal, served
+    from fouriscope.cli.view import asked_to_end, served
 
     _make_room(out)
     frames = out / "acquisition"
@@ -90,7 +90,8 @@ def run_demo(
         )
         _report(out, data, truth, results, console)
         console.print("the page stays until Ctrl-C")
-        end_signal().wait()
+        with asked_to_end() as ended:
+            ended.wait()
 
 
 def _every_method(

@@ -34,19 +34,26 @@ def run_view(
 ) -> None:
     """Show runs in the browser, while they run and when they are done."""
     console = console_of()
-    ended = end_signal()  # before the address is known to anybody
-    with served(run_folders(runs), console=console, port=port, browser=browser, quiet=quiet):
+    folders = run_folders(runs)
+    with asked_to_end() as ended, served(folders, console=console, port=port, browser=browser, quiet=quiet):
         if not quiet:
             console.print("Ctrl-C ends the page; runs go on without it")
         ended.wait()
 
 
-def end_signal() -> threading.Event:
-    """Set by Ctrl-C, SIGTERM or SIGHUP from now on. More of them say nothing new, until the process has ended."""
+@contextlib.contextmanager
+def asked_to_end() -> Iterator[threading.Event]:
+    """Set by Ctrl-C, SIGTERM or SIGHUP. More of them say nothing new, and after the block, when the process ends,
+    they are ignored."""
     ended = threading.Event()
-    for number in heeded((signal.SIGINT, *TERMINATION)):
+    numbers = heeded((signal.SIGINT, *TERMINATION))
+    for number in numbers:
         signal.signal(number, lambda *_: ended.set())
-    return ended
+    try:
+        yield ended
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
 
 
 @contextlib.contextmanager

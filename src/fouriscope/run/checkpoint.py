@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fouriscope.errors import FouriscopeError, RunFolderError
+from fouriscope.errors import RunFolderError
 from fouriscope.run import schema
 from fouriscope.run.files import write_arrays
 from fouriscope.run.stored_arrays import read_arrays
@@ -53,7 +53,7 @@ def taking_state(folder: Path) -> Iterator[None]:
     )
     try:
         yield
-    except FouriscopeError:
+    except RunFolderError:
         raise
     except KeyError as error:
         raise RunFolderError(f"{folder / CHECKPOINT_NAME}: {error} is missing, {advice}") from error

@@ -223,14 +223,23 @@ class Descent(Solver):
 
     def load_estimate(self, state: SolverState) -> None:
         x = state.arrays["x"]
-        if x.shape != self._x.shape:
-            raise InvalidInputError(f"the saved estimate has shape {x.shape}, this solver {self._x.shape}")
+        if (x.shape, x.dtype) != (self._x.shape, self._x.dtype):
+            raise InvalidInputError(
+                f"the saved estimate is {x.dtype} of shape {x.shape}, this solver's {self._x.dtype} of {self._x.shape}"
+            )
         self._x = x
         self._load_calibration(state)
 
     def load_state(self, state: SolverState) -> None:
         arrays, values = state.arrays, state.values
         self.load_estimate(state)
+        own = {f"own.{name}": array for name, array in self.own_state().arrays.items()}
+        for name, like in (own | dict.fromkeys(("refuge", "before_s", "before_gradient"), self._x)).items():
+            if name in arrays and (arrays[name].shape, arrays[name].dtype) != (like.shape, like.dtype):
+                raise InvalidInputError(
+                    f"the saved {name} is {arrays[name].dtype} of shape {arrays[name].shape}, this solver's "
+                    f"{like.dtype} of {like.shape}"
+                )
         self.load_own_state(SolverState(state.part("own"), values["own"]))
         self._control.load(float(values["step_size"]), arrays)
         self.denoise.temperature = float(values["temperature"])
