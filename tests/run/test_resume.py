@@ -503,7 +503,7 @@ def test_killed_at_random_moments(configuration: Path, uninterrupted: Result, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_asked_to_stop(tmp_path: Path, number: signal.Signals) -> None:
     configuration = write_acquisition(tmp_path / "data", **(SECTIONS | {"stop": {"iterations": 100_000}}))
     folder = tmp_path / "run"

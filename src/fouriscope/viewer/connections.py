@@ -22,9 +22,11 @@ class LimitedProtocol(H11Protocol):
         super().connection_made(transport)
         self._moved = self.loop.time()
         self._timer = self.loop.call_later(PATIENCE_SECONDS / 5, self._look)
-        if len(self.connections) > MOST_CONNECTIONS:
-            waiting = [one for one in self.connections if isinstance(one, LimitedProtocol) and one.is_waiting]
-            min(waiting, key=lambda one: one._moved).transport.abort()
+        others = [
+            one for one in self.connections if isinstance(one, LimitedProtocol) and not one.transport.is_closing()
+        ]
+        if len(others) > MOST_CONNECTIONS:
+            min((one for one in others if one.is_waiting), key=lambda one: one._moved).transport.abort()
 
     def on_response_complete(self) -> None:
         self._moved = self.loop.time()
