@@ -521,6 +521,7 @@ def test_asked_to_stop(tmp_path: Path, number: signal.Signals) -> None:
     assert err == ""
     stopped = RunFolder.open(folder)
     assert stopped.status()["state"] == "interrupted"
+    assert not (folder / ".lock").exists()
     total = len(stopped.history()) + 5
     whole = write_acquisition(tmp_path / "whole", **(SECTIONS | {"stop": {"iterations": total}}))
     assert_equal_runs(resume_run(folder, iterations=total), run(whole, tmp_path / "whole" / "run"), folder)
