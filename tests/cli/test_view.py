@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,6 +63,60 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     with started("view", run, "--no-browser") as (url, _):
         port = url.split(":")[2].split("/")[0]
         assert f"port {port} cannot be used" in fails("view", run, "--no-browser", "--port", port)
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGINT] * 5, [signal.SIGTERM], [signal.SIGHUP]], ids=str)
+def test_the_end_is_quiet_also_while_a_page_listens(tmp_path: Path, signals: list[signal.Signals]) -> None:
+    run = written_run(tmp_path / "run")
+    command = [sys.executable, "-m", "fouriscope.cli.app", "view", str(run), "--no-browser", "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        with urllib.request.urlopen(url.replace("/?", "/api/events?")) as events:
+            assert events.readline() == b"retry: 1000\n"
+            for number in signals:
+                process.send_signal(number)
+                time.sleep(0.05)
+            _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+
+
+def test_the_browser_is_not_told_the_token_where_others_see_it(tmp_path: Path) -> None:
+    """The file that it is given leads to the page, only its owner may read it, and it is gone once it was used."""
+    run, seen, places = written_run(tmp_path / "run"), tmp_path / "seen", tmp_path / "places"
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f"""#!{sys.executable}
+import os, re, sys, urllib.parse, urllib.request
+path = urllib.parse.unquote(sys.argv[1].removeprefix("file://"))
+page = open(path, encoding="utf-8").read()
+with open({str(seen)!r}, "w", encoding="utf-8") as file:
+    print(oct(os.stat(path).st_mode & 0o777), " ".join(sys.argv[1:]), page, sep="\\n", file=file)
+urllib.request.urlopen(re.search('url=([^"]+)', page).group(1)).read()
+os.rename({str(seen)!r}, {str(seen)!r} + ".done")
+""",
+        encoding="utf-8",
+    )
+    browser.chmod(0o755)
+    places.mkdir()
+    command = [sys.executable, "-m", "fouriscope.cli.app", "view", str(run), "--quiet"]
+    environment = os.environ | {"BROWSER": f"{browser} %s", "TMPDIR": str(places)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        token = url.partition("token=")[2]
+        done = tmp_path / "seen.done"
+        try:
+            wait(lambda: done.exists(), "the browser")
+            wait(lambda: not list(places.glob("*.html")), "the file to be gone")
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+    mode, arguments, page = done.read_text(encoding="utf-8").split("\n", 2)
+    assert mode == "0o600"
+    assert arguments.startswith("file://")
+    assert token not in arguments
+    assert token in page
 
 
 @pytest.mark.slow

@@ -22,9 +22,11 @@ import zarr
 
 from fouriscope.errors import RunFolderError
 from fouriscope.run import Result, RunFolder
-from fouriscope.run.files import atomic_write, read_arrays, remove_leftovers, write_arrays, write_json, write_text
-from fouriscope.run.folder import CHECKPOINT_VERSION, FORMAT
+from fouriscope.run.checkpoint import CHECKPOINT_VERSION
+from fouriscope.run.files import atomic_write, remove_leftovers, write_arrays, write_json, write_text
+from fouriscope.run.folder import FORMAT
 from fouriscope.run.lock import FolderLock
+from fouriscope.run.stored_arrays import read_arrays
 from fouriscope.solvers import History, Record, SolverState
 
 RECORDS = [Record(k, 12 * k, 0.1 * k, 1.0 / k, 0.5, 3.0, 0.1, 10.0 + k, math.nan) for k in range(1, 6)]
@@ -202,6 +204,7 @@ def test_a_killed_writer_locks_nobody_out(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from fouriscope.run.lock import FolderLock
+from fouriscope.run.stored_arrays import read_arrays
 lock = FolderLock(Path({str(tmp_path)!r}))
 print("locked", flush=True)
 sys.stdin.read()
@@ -226,6 +229,7 @@ def test_a_forked_process_leaves_the_lock_to_its_parent(tmp_path: Path) -> None:
 import os
 from pathlib import Path
 from fouriscope.run.lock import FolderLock
+from fouriscope.run.stored_arrays import read_arrays
 lock = FolderLock(Path({str(tmp_path)!r}))
 child = os.fork()
 if child:
@@ -239,13 +243,14 @@ if child:
 
 def test_a_folder_that_cannot_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new_folder(tmp_path / "run").close()
+    folder = RunFolder.open(tmp_path / "run")
 
     def read_only(*_: Any) -> int:
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(os, "open", read_only)
     with pytest.raises(RunFolderError, match=r"run: cannot be written \(Read-only file system\)"):
-        RunFolder.open(tmp_path / "run").lock()
+        folder.lock()
 
 
 def test_a_file_system_without_locks_locks_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,10 @@ import tifffile
 from fouriscope.acquisition import ArrayFrames, open_frames
 from fouriscope.errors import DivergenceError, InvalidInputError, RunFolderError
 from fouriscope.run import Result, RunFolder, load_config, resume_run, start_run
-from fouriscope.run.files import read_arrays, write_arrays
+from fouriscope.run.files import write_arrays
 from fouriscope.run.inputs import input_files
 from fouriscope.run.provenance import checksum
+from fouriscope.run.stored_arrays import read_arrays
 from fouriscope.solvers import Callback, History
 from tests.run.problems import config, write_acquisition
 
@@ -502,7 +503,7 @@ def test_killed_at_random_moments(configuration: Path, uninterrupted: Result, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_asked_to_stop(tmp_path: Path, number: signal.Signals) -> None:
     configuration = write_acquisition(tmp_path / "data", **(SECTIONS | {"stop": {"iterations": 100_000}}))
     folder = tmp_path / "run"
@@ -520,6 +521,7 @@ def test_asked_to_stop(tmp_path: Path, number: signal.Signals) -> None:
     assert err == ""
     stopped = RunFolder.open(folder)
     assert stopped.status()["state"] == "interrupted"
+    assert not (folder / ".lock").exists()
     total = len(stopped.history()) + 5
     whole = write_acquisition(tmp_path / "whole", **(SECTIONS | {"stop": {"iterations": total}}))
     assert_equal_runs(resume_run(folder, iterations=total), run(whole, tmp_path / "whole" / "run"), folder)

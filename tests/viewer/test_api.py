@@ -22,8 +22,9 @@ from fouriscope.errors import RunFolderError
 from fouriscope.forward import ForwardModel
 from fouriscope.run import RunFolder, load_config
 from fouriscope.run.assemble import build_acquisition, build_model
-from fouriscope.run.files import read_arrays, write_arrays
+from fouriscope.run.files import write_arrays
 from fouriscope.run.snapshot import read_snapshot
+from fouriscope.run.stored_arrays import read_arrays
 from fouriscope.viewer.events import Watcher
 from fouriscope.viewer.images import log_spectrum
 from fouriscope.viewer.runs import run_folders, viewed_runs

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import threading
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -76,7 +74,7 @@ def run_demo(
         _report(out, data, truth, results, console)
         return
     # Whoever looks on needs run folders while they are filled, and frames that lie on the disk.
-    from fouriscope.cli.view import served
+    from fouriscope.cli.view import asked_to_end, served
 
     _make_room(out)
     frames = out / "acquisition"
@@ -92,8 +90,8 @@ def run_demo(
         )
         _report(out, data, truth, results, console)
         console.print("the page stays until Ctrl-C")
-        with contextlib.suppress(KeyboardInterrupt):
-            threading.Event().wait()
+        with asked_to_end() as ended:
+            ended.wait()
 
 
 def _every_method(

@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -14,6 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from fouriscope.solvers import Callback, Record, Solver, StopRule
+
+# What batch systems send before they kill, and a terminal that is closed (which Windows has not).
+TERMINATION = tuple(signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+Handler = Callable[[int, FrameType | None], object]
 
 
 class SolverProgress:
@@ -63,14 +67,14 @@ def shown_progress(console: Console, stop: StopRule, label: str) -> Iterator[lis
 
 @contextmanager
 def graceful_interrupt() -> Iterator[Callback]:
-    """Ctrl-C (or SIGTERM) lets the iteration end and then stops the solver; a second Ctrl-C stops at once."""
+    """Ctrl-C (or SIGTERM, SIGHUP) lets the iteration end and then stops the solver; a second Ctrl-C stops at once."""
     with asked_to_stop() as asked:
         yield lambda solver, record: asked()
 
 
 @contextmanager
 def asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C or SIGTERM came; a second one raises at once."""
+    """Whether Ctrl-C, SIGTERM or SIGHUP came; a second one raises at once."""
     asked = threading.Event()
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -78,12 +82,8 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked.set()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with _handled((signal.SIGINT, *TERMINATION), ask):
         yield asked.is_set
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -94,13 +94,23 @@ def terminated_as_interrupted() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no HUP
+    with _handled(TERMINATION, interrupt):
+        yield
+
+
+@contextmanager
+def _handled(numbers: Sequence[signal.Signals], handler: Handler) -> Iterator[None]:
+    """``handler`` for signals inside the block, but for those that somebody chose to ignore (nohup does)."""
     before = {number: signal.getsignal(number) for number in numbers}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            signal.signal(number, interrupt)
     try:
+        for number in heeded(numbers):
+            signal.signal(number, handler)
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def heeded(numbers: Sequence[signal.Signals]) -> list[signal.Signals]:
+    """Those that are not ignored; Ctrl-C is heeded always: who starts us in the background of a script ignores it."""
+    return [number for number in numbers if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import html
+import os
+import signal
+import tempfile
 import threading
 import webbrowser
 from collections.abc import Iterator, Sequence
@@ -13,8 +17,13 @@ import typer
 from rich.console import Console
 
 from fouriscope.cli.options import console_of
+from fouriscope.cli.progress import TERMINATION, heeded
 from fouriscope.viewer.runs import run_folders
 from fouriscope.viewer.server import ViewServer
+
+# How long a browser that starts may take to look into the file that leads it to the page, and the server to end.
+BROWSER_SECONDS = 60.0
+END_SECONDS = 5.0
 
 
 def run_view(
@@ -25,31 +34,67 @@ def run_view(
 ) -> None:
     """Show runs in the browser, while they run and when they are done."""
     console = console_of()
-    server = ViewServer(run_folders(runs), port=port)
-    announce(server, browser=browser, console=console, quiet=quiet)
-    if not quiet:
-        console.print("Ctrl-C ends the page; runs go on without it")
-    with contextlib.suppress(KeyboardInterrupt):  # that is how one leaves, not an error
-        server.run()
-
-
-def announce(server: ViewServer, *, browser: bool, console: Console, quiet: bool = False) -> None:
-    """Print the address, and open it."""
-    console.print(server.url if quiet else f"look at {server.url}", markup=False)
-    if browser:
-        # A browser may wait for the page, which waits for us to begin: not from here.
-        threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
+    folders = run_folders(runs)
+    with asked_to_end() as ended, served(folders, console=console, port=port, browser=browser, quiet=quiet):
+        if not quiet:
+            console.print("Ctrl-C ends the page; runs go on without it")
+        ended.wait()
 
 
 @contextlib.contextmanager
-def served(runs: Sequence[Path], *, console: Console) -> Iterator[ViewServer]:
-    """The page of ``runs``, which need not exist yet, in the background of the block."""
-    server = ViewServer(runs)
+def asked_to_end() -> Iterator[threading.Event]:
+    """Set by Ctrl-C, SIGTERM or SIGHUP. More of them say nothing new, and after the block, when the process ends,
+    they are ignored."""
+    ended = threading.Event()
+    numbers = heeded((signal.SIGINT, *TERMINATION))
+    for number in numbers:
+        signal.signal(number, lambda *_: ended.set())
+    try:
+        yield ended
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def served(
+    runs: Sequence[Path], *, console: Console, port: int = 0, browser: bool = True, quiet: bool = False
+) -> Iterator[ViewServer]:
+    """The page of ``runs``, which need not exist yet, in the background of the block; its address is printed."""
+    server = ViewServer(runs, port=port)
+    # A daemon, as are the threads that it starts: an image that is being made does not delay the end.
     thread = threading.Thread(target=server.run, name="fouriscope view", daemon=True)
     thread.start()
-    announce(server, browser=True, console=console)
+    console.print(server.url if quiet else f"look at {server.url}", markup=False)
     try:
-        yield server
+        with opened(server) if browser else contextlib.nullcontext():
+            yield server
     finally:
         server.stop()
-        thread.join()
+        thread.join(END_SECONDS)
+
+
+@contextlib.contextmanager
+def opened(server: ViewServer) -> Iterator[None]:
+    """Open the page in the browser.
+
+    What a program is called with is seen by every user of the machine. So the browser is not given the address, which
+    holds the token, but a file that leads to it and that nobody else may read; it is gone as soon as it was used.
+    """
+    handle, name = tempfile.mkstemp(prefix="fouriscope-view-", suffix=".html")  # mode 600
+    page = Path(name)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        address = html.escape(server.url)
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={address}"><title>fouriscope</title>\n')
+
+    def visit() -> None:
+        webbrowser.open(page.as_uri())
+        server.first_visit.wait(BROWSER_SECONDS)
+        page.unlink(missing_ok=True)
+
+    # A browser may wait for the page, which waits for us to begin: not from here.
+    threading.Thread(target=visit, daemon=True).start()
+    try:
+        yield
+    finally:
+        page.unlink(missing_ok=True)

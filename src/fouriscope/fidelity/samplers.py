@@ -91,6 +91,12 @@ class _Deck:
         self.cards = cards
         self.order = cards[:0]
 
+    def load(self, order: NDArray[Any]) -> None:
+        """Go on with a deck that was saved; a card that is none would be read from beyond the frames."""
+        if order.ndim != 1 or order.dtype != self.cards.dtype or not np.isin(order, self.cards).all():
+            raise InvalidInputError("the saved deck of the sampler holds what is not one of its LEDs")
+        self.order = order
+
     def deal(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         hand = self.order[:count]
         self.order = self.order[count:]
@@ -127,7 +133,7 @@ class EpochSampler(Sampler):
         return {"deck": self._deck.order}
 
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._deck.order = arrays["deck"]
+        self._deck.load(arrays["deck"])
 
 
 @door_class
@@ -177,7 +183,7 @@ class StratifiedSampler(Sampler):
 
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         for k, deck in enumerate(self._decks):
-            deck.order = arrays[f"deck{k}"]
+            deck.load(arrays[f"deck{k}"])
 
 
 SAMPLERS = ("all", "fixed", "uniform", "epochs", "stratified")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.errors import RunFolderError
+from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.field.plan import FieldPlan
 from fouriscope.field.tile_store import TileStore
 from fouriscope.field.tiling import Tile
@@ -77,12 +77,21 @@ class FieldFolder:
             )
         return cls(RunFolder.open(path))
 
+    def check(self) -> None:
+        """Raise unless everything is there that a field needs to go on."""
+        if self.run.provenance().get("request") is None:
+            raise RunFolderError(f"{self.path / 'provenance.json'}: not that of a field, request is missing")
+        self.config()
+        plan = self.plan
+        self.store.check(len(plan.tiling), len(plan.channels), plan.tile_object_shape)
+
     @cached_property
     def plan(self) -> FieldPlan:
+        where = self.path / "plan.json"
         try:
-            return FieldPlan.from_dict(json.loads((self.path / "plan.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RunFolderError(f"{self.path / 'plan.json'}: not readable ({error})") from error
+            return FieldPlan.from_dict(self.run.files.json("plan.json"), where)
+        except InvalidInputError as error:
+            raise RunFolderError(f"{where}: not what a field writes ({error})") from error
 
     def config(self) -> RunConfig:
         """What every tile is reconstructed with."""

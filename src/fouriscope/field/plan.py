@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field, Strict
 
 from fouriscope.acquisition.stored import Region
 from fouriscope.errors import InvalidInputError
@@ -15,6 +16,7 @@ from fouriscope.forward.objects import object_model
 from fouriscope.optics import automatic_object_shape
 from fouriscope.run.assemble import chosen_margin
 from fouriscope.run.described import Described
+from fouriscope.run.schema import Count, Number, Part, Positive, checked
 from fouriscope.settings import RunConfig
 
 # Frame pixels along a side of a tile, and the part that neighbours share, unless somebody says otherwise.
@@ -22,6 +24,21 @@ TILE, OVERLAP = 128, 0.2
 # Tiles of one field must not draw the same minibatches, and a tile the same ones whoever reconstructs it.
 SEEDS_APART = 1_000_003
 LARGEST_SEED = 2**31
+# Frame pixels along a side of a field or a tile.
+Side = Annotated[int, Strict(), Field(ge=1, lt=2**17)]
+
+
+class PlanFile(Part):
+    """plan.json."""
+
+    frame_shape: tuple[Side, Side]
+    tile: Side
+    overlap: Number
+    origin: tuple[Count, Count]
+    scale: Annotated[int, Strict(), Field(ge=1, le=256)]
+    margin: Annotated[int, Strict(), Field(ge=0, lt=2**17)]
+    channels: Annotated[list[Literal["phase", "absorption"]], Field(min_length=1, max_length=2)]
+    pixel: Positive
 
 
 @dataclass(frozen=True)
@@ -122,8 +139,9 @@ class FieldPlan:
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> FieldPlan:
-        """What :meth:`as_dict` gave."""
+    def from_dict(cls, values: dict[str, Any], where: object = "plan.json") -> FieldPlan:
+        """What :meth:`as_dict` gave; ``where`` names it in errors."""
+        checked(PlanFile, values, where)
         rows, columns = values["frame_shape"]
         return cls(
             tiling=Tiling((rows, columns), values["tile"], values["overlap"]),

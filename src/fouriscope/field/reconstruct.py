@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import time
 from dataclasses import dataclass
@@ -115,10 +114,9 @@ def _begun(
 
 def _clear_unbegun(folder: Path) -> None:
     """Remove what is left of a field that was killed while its folder was made: nothing had been done in it."""
-    origin = folder / "provenance.json"
     try:
-        is_ours = json.loads(origin.read_text(encoding="utf-8")).get("kind") == "field"
-    except (OSError, ValueError, AttributeError):
+        is_ours = RunFolder(folder).provenance().get("kind") == "field"
+    except RunFolderError:
         return
     if is_ours:
         run = RunFolder(folder)
@@ -129,6 +127,7 @@ def _clear_unbegun(folder: Path) -> None:
 
 def _continued(config: RunConfig, base: Path, folder: Path, tile: int | None, overlap: float | None) -> FieldFolder:
     field = FieldFolder.open(folder)
+    field.check()
     tiling = field.plan.tiling
     for name, asked, is_so in (("--tile", tile, tiling.tile), ("--overlap", overlap, tiling.overlap)):
         if asked is not None and asked != is_so:

@@ -15,17 +15,22 @@ whose images do not have the record's checksum is broken, and both are done agai
 from __future__ import annotations
 
 import hashlib
-import json
 import uuid
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, Strict, field_validator
 
-from fouriscope.errors import FouriscopeError
+from fouriscope.errors import FouriscopeError, RunFolderError
 from fouriscope.run.files import write_json
+from fouriscope.run.folder_files import FolderFiles
+from fouriscope.run.schema import Count, Number, Part, Text, checked
+from fouriscope.run.stored_arrays import reading, zarr_header
+
+AnyNumber = Annotated[float, Strict()]
 
 
 class BrokenTileError(FouriscopeError):
@@ -80,11 +85,37 @@ class TileRecord:
     thumbnail: list[list[float]] = field(default_factory=list)
 
 
+class RecordFile(Part):
+    """The record of a tile in its file; misfits and thumbnails may hold NaN."""
+
+    index: Count
+    request: Text
+    checksum: Text
+    misfit: AnyNumber
+    iterations: Count
+    seconds: AnyNumber
+    stop_reason: Text
+    attempts: Count
+    worker: Text
+    pupil_sources: list[Count] = Field(default_factory=list)
+    zernike: dict[Annotated[str, Field(pattern="^[0-9]{1,6}$")], Number] = Field(default_factory=dict)
+    pupil_checksum: Text | None = None
+    thumbnail: list[list[AnyNumber]] = Field(default_factory=list)
+
+    @field_validator("thumbnail")
+    @classmethod
+    def _is_an_image(cls, rows: list[list[float]]) -> list[list[float]]:
+        if len({len(row) for row in rows}) > 1:
+            raise ValueError("its rows differ in length")
+        return rows
+
+
 class TileStore:
     """Reads and writes the tiles below ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "tiles"
+        self._files = FolderFiles(self.path)
 
     def create(
         self, tiles: int, channels: int, shape: tuple[int, int], pupil_shape: tuple[int, int] | None = None
@@ -103,6 +134,18 @@ class TileStore:
                     str(self.path / name), shape=whole, chunks=(1, *whole[1:]), dtype=dtype, compressors=None
                 )
 
+    def check(self, tiles: int, channels: int, shape: tuple[int, int]) -> None:
+        """Raise if the arrays are not those of such a field."""
+        found, expected = zarr_header(self._files, "images.zarr"), ((tiles, channels, *shape), np.dtype(np.float32))
+        if found != expected:
+            raise RunFolderError(
+                f"{self.path / 'images.zarr'}: expected {expected[1]} of shape {expected[0]}, got {found.dtype} of "
+                f"shape {found.shape}; the folder was changed by hand and cannot be continued"
+            )
+        for name in ("images.zarr", "pupils.zarr"):
+            if self._files.exists(name):
+                self._files.whole_folder(name)
+
     def commit(self, record: TileRecord, images: NDArray[np.float32], pupil: NDArray[np.complex64] | None) -> None:
         """Write the images, and then the record that makes them count."""
         self._array("images.zarr")[record.index] = images
@@ -113,12 +156,14 @@ class TileStore:
     def record(self, index: int) -> TileRecord | None:
         """The record of a tile that is done; None if it is not, or if the record cannot be read."""
         try:
-            values = json.loads(self._record_path(index).read_text(encoding="utf-8"))
+            values = self._files.json(self._record_path(index).name)
             if "teachers" in values:  # what earlier versions called it
                 values["pupil_sources"] = values.pop("teachers")
-            return TileRecord(**values)
-        except (FileNotFoundError, ValueError, TypeError):  # if not JSON, or not what we write, it is done again
+            checked(RecordFile, values, self._record_path(index))
+            record = TileRecord(**values)
+        except (RunFolderError, TypeError):  # if not JSON, or not what we write, it is done again
             return None
+        return record if record.index == index else None
 
     def images(self, index: int) -> NDArray[np.float32]:
         """(channels, rows, columns) of a tile that is done; raises :class:`BrokenTileError` if they are not its own."""
@@ -180,7 +225,8 @@ class TileStore:
     def _array(self, name: str) -> Any:
         import zarr
 
-        return zarr.open_array(str(self.path / name), mode="r+")
+        with reading(self.path / name):
+            return zarr.open_array(str(self.path / name), mode="r+")
 
 
 def checksum(array: NDArray[Any]) -> str:

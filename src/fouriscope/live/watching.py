@@ -19,6 +19,7 @@ from fouriscope.live.reconstruction import LiveReconstruction
 from fouriscope.parallel import thread_count
 from fouriscope.run import Result, RunConfig, RunFolder
 from fouriscope.run.assemble import build_stop
+from fouriscope.run.checkpoint import taking_state
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import Described
 from fouriscope.run.files import write_json
@@ -151,7 +152,9 @@ class WatchedFolder:
             run.rewind(0)
         else:
             state, done = checkpoint
-            self.live.restore(state, run.rewind(done))
+            history = run.rewind(done)
+            with taking_state(run.path):
+                self.live.restore(state, history)
         run.write_status("running")
         return run
 

@@ -22,7 +22,8 @@ from fouriscope.paper import paper_model
 from fouriscope.reconstruction import reconstruct
 from fouriscope.reproduction.images import TestImage
 from fouriscope.reproduction.protocol import SNR_DB, Method, Protocol
-from fouriscope.run.files import read_arrays, write_arrays
+from fouriscope.run.files import write_arrays
+from fouriscope.run.stored_arrays import read_arrays
 from fouriscope.simulation import simulate
 from fouriscope.solvers import Callback, Record, Solver
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import math
 import os
@@ -70,18 +69,6 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     return value
-
-
-def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """What :func:`write_arrays` wrote."""
-    arrays: dict[str, NDArray[Any]] = {}
-    with zipfile.ZipFile(path) as archive:
-        values = json.loads(archive.read("state.json"))
-        for name in archive.namelist():
-            if name.endswith(".npy"):
-                member = io.BytesIO(archive.read(name))
-                arrays[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
-    return arrays, values
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -19,12 +19,9 @@ lines after the last checkpoint are dropped when a run is resumed, since they wi
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import socket
-import tomllib
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
@@ -33,13 +30,14 @@ import tomli_w
 
 from fouriscope.checks import door
 from fouriscope.errors import RunFolderError
-from fouriscope.run.files import read_arrays, remove_leftovers, write_arrays, write_json, write_text
+from fouriscope.run import checkpoint, schema
+from fouriscope.run.files import remove_leftovers, write_json, write_text
+from fouriscope.run.folder_files import FolderFiles
 from fouriscope.run.lock import LOCK_NAME, FolderLock
+from fouriscope.run.metrics import METRICS_NAME, line_of, read_history
 from fouriscope.solvers import History, Record, SolverState
 
 FORMAT = 1
-# Of checkpoints: one more when a solver can no longer read the states that it wrote. Those without a number are of 1.
-CHECKPOINT_VERSION = 1
 
 
 class RunFolder:
@@ -60,6 +58,7 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.files = FolderFiles(self.path)
         self._metrics: TextIO | None = None
         self._lock: FolderLock | None = None
 
@@ -105,10 +104,7 @@ class RunFolder:
                 f"{folder.path}: not a run folder (it must hold config.toml and provenance.json); if a run was killed "
                 "here before it began, delete the folder and start again"
             )
-        if (found := folder.provenance().get("format")) != FORMAT:
-            raise RunFolderError(
-                f"{folder.path} has format {found}, this fouriscope reads {FORMAT}; use the version that wrote it"
-            )
+        folder.provenance()
         return folder
 
     def lock(self) -> None:
@@ -138,46 +134,38 @@ class RunFolder:
 
     def config(self) -> dict[str, Any]:
         """config.toml as a dictionary."""
-        try:
-            return tomllib.loads((self.path / "config.toml").read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise RunFolderError(f"{self.path / 'config.toml'}: not readable ({error})") from error
+        return self.files.toml("config.toml")
 
     def provenance(self) -> dict[str, Any]:
-        return self._json("provenance.json")
+        """provenance.json, checked."""
+        found = self.files.json("provenance.json")
+        if type(number := found.get("format")) is int and number != FORMAT:
+            raise RunFolderError(
+                f"{self.path} has format {number}, this fouriscope reads {FORMAT}; use the version that wrote it"
+            )
+        checked: dict[str, Any] = schema.checked(schema.Provenance, found, self.path / "provenance.json")
+        return checked
 
     def status(self) -> dict[str, Any]:
-        return self._json("status.json")
+        """status.json, checked."""
+        checked: dict[str, Any] = schema.checked(
+            schema.Status, self.files.json("status.json"), self.path / "status.json"
+        )
+        return checked
 
     def write_status(self, state: str, reason: str = "") -> None:
         writer = {"pid": os.getpid(), "host": socket.gethostname()} if state == "running" else {}
         write_json(self.path / "status.json", {"state": state, "reason": reason, **writer})
 
-    def _json(self, name: str) -> dict[str, Any]:
-        try:
-            value: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
-        except (OSError, json.JSONDecodeError) as error:
-            raise RunFolderError(f"{self.path / name}: not readable ({error})") from error
-        return value
-
     def history(self) -> History:
         """The complete lines of metrics.jsonl."""
-        path = self.path / "metrics.jsonl"
-        if not path.exists():
-            return History()
-        records: list[Record] = []
-        for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
-            try:
-                records.append(Record.from_dict(json.loads(line)))
-            except (json.JSONDecodeError, TypeError):
-                break  # the line that a kill cut short, or the end
-        return History(records)
+        return read_history(self.files)
 
     def append(self, record: Record) -> None:
         """One more line of metrics.jsonl, visible to readers at once."""
         if self._metrics is None:
-            self._metrics = (self.path / "metrics.jsonl").open("a", encoding="utf-8", buffering=1)
-        self._metrics.write(json.dumps(record.as_dict()) + "\n")
+            self._metrics = (self.path / METRICS_NAME).open("a", encoding="utf-8", buffering=1)
+        self._metrics.write(line_of(record))
 
     def close(self) -> None:
         """End writing, and let others write."""
@@ -196,47 +184,19 @@ class RunFolder:
     def write_checkpoint(self, state: SolverState, iterations: int) -> None:
         if self._metrics is not None:
             os.fsync(self._metrics.fileno())  # a checkpoint must never be ahead of the metrics, even after a power cut
-        values = {"version": CHECKPOINT_VERSION, "iterations": iterations, "solver": state.values}
-        write_arrays(self.path / "checkpoint.npz", state.arrays, values)
+        checkpoint.write_checkpoint(self.path, state, iterations)
 
     def read_checkpoint(self) -> tuple[SolverState, int] | None:
         """The last checkpoint and its iteration, or None if the run ended before the first."""
-        path = self.path / "checkpoint.npz"
-        if not path.exists():
-            return None
-        try:
-            arrays, values = read_arrays(path)
-            version = values.get("version", 1)
-            state, iterations = SolverState(arrays, values["solver"]), int(values["iterations"])
-        except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
-            raise RunFolderError(
-                f"{path}: damaged ({error}); delete it to start this run from the beginning"
-            ) from error
-        if version != CHECKPOINT_VERSION:
-            raise RunFolderError(
-                f"{path}: written by another version of fouriscope (format {version}, this one reads "
-                f"{CHECKPOINT_VERSION}); delete it to begin this run anew, or go on with the version that wrote it"
-            )
-        return state, iterations
+        return checkpoint.read_checkpoint(self.path)
 
     def forget_checkpoint(self) -> None:
         """Go back to the beginning: the run resumes from there."""
         (self.path / "checkpoint.npz").unlink(missing_ok=True)
 
-    def restore(self, take: Callable[[SolverState], object]) -> int:
-        """Hand the state of the last checkpoint to ``take``; returns its iteration, or 0 if there is none."""
-        checkpoint = self.read_checkpoint()
-        if checkpoint is None:
-            return 0
-        state, iterations = checkpoint
-        try:
-            take(state)
-        except KeyError as error:
-            raise RunFolderError(
-                f"{self.path / 'checkpoint.npz'}: {error} is missing, so it was written by another version or with "
-                "another configuration; delete it to start this run from the beginning"
-            ) from error
-        return iterations
+    def restore(self, take: Callable[[SolverState], object], *, most: int | None = None) -> int:
+        """Hand the state of the last checkpoint, of ``most`` bytes, to ``take``; returns its iteration, or 0."""
+        return checkpoint.restore(self.path, take, most=most)
 
     def rewind(self, iterations: int) -> History:
         """Drop what came after the last checkpoint, and leftovers of a killed writer; returns what is kept."""
@@ -246,11 +206,11 @@ class RunFolder:
         history = self.history()
         if len(history) < iterations:
             raise RunFolderError(
-                f"{self.path / 'metrics.jsonl'} holds {len(history)} iterations, the checkpoint {iterations}; "
+                f"{self.path / METRICS_NAME} holds {len(history)} iterations, the checkpoint {iterations}; "
                 "the folder was changed by hand and cannot be continued"
             )
         kept = History(history.records[:iterations])
-        write_text(self.path / "metrics.jsonl", "".join(json.dumps(r.as_dict()) + "\n" for r in kept))
+        write_text(self.path / METRICS_NAME, "".join(map(line_of, kept)))
         return kept
 
     def replace_result(self, new: Path) -> None:

@@ -12,10 +12,11 @@ from fouriscope.run.config import parse_config
 from fouriscope.run.folder import RunFolder
 
 
-def found_so_far(run: RunFolder) -> tuple[DataFidelity, RealArray]:
+def found_so_far(run: RunFolder, *, most: int | None = None) -> tuple[DataFidelity, RealArray]:
     """d, with the model that predicts frames as the run has found it, and x.
 
     Frames are read when somebody asks for one. Priors are not built: a network may be large, and predicts nothing.
+    ``most`` are the bytes that the checkpoint may have.
     """
     document = run.config()
     if "frames" not in document:
@@ -28,7 +29,7 @@ def found_so_far(run: RunFolder) -> tuple[DataFidelity, RealArray]:
     acquisition = build_acquisition(config, run.path)
     fidelity = DataFidelity.of(acquisition, build_model(acquisition, config), loss=build_loss(config))
     solver = solver_with(fidelity, AllLEDs(np.arange(len(fidelity))), acquisition, config, "flat")
-    if not run.restore(solver.load_estimate):
+    if not run.restore(solver.load_estimate, most=most):
         raise RunFolderError("a prediction needs a checkpoint, which a run writes every ten seconds and at its end")
     fidelity.use(solver.model)  # nobody goes on with this solver
     return fidelity, solver.x

@@ -141,13 +141,14 @@ class Result:
                 f"{folder.path} is a whole field, which may be larger than the memory; open its "
                 "result/field.ome.zarr and result/object.zarr with zarr, a part at a time"
             )
-        files = folder.path / "result"
-        if state not in ("finished", "interrupted") or not files.is_dir():
+        if state not in ("finished", "interrupted") or not (folder.path / "result").is_dir():
             raise RunFolderError(
                 f"{folder.path}: the run is {state} and has no result yet; wait for it, or go on with: "
                 f"fouriscope resume {folder.path}"
             )
-        return cls(history=folder.history(), config=folder.config(), provenance=provenance, **read_result_files(files))
+        return cls(
+            history=folder.history(), config=folder.config(), provenance=provenance, **read_result_files(folder.files)
+        )
 
     def __repr__(self) -> str:
         rows, columns = self.phase.shape

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from fouriscope import plots
 from fouriscope.acquisition.stored import READ_ERRORS, first_line
 from fouriscope.errors import RunFolderError
+from fouriscope.run import schema
 from fouriscope.run.files import atomic_write, write_json, write_text
+from fouriscope.run.folder_files import FolderFiles
 from fouriscope.run.halving import Levels, mean_levels, phase_levels
 from fouriscope.run.ome_tiff import write_ome_tiff
 from fouriscope.run.ome_zarr import create_object, write_ome_zarr
 from fouriscope.run.phases import background, nearest_turn
 from fouriscope.run.result_geometry import ResultGeometry
+from fouriscope.run.stored_arrays import read_npy, read_tiff, zarr_header
 from fouriscope.verdict import Verdict
 
 # Sharp on a screen. At 200 dots an inch drawing took more memory than an online reconstruction of 512² frames.
@@ -64,28 +67,34 @@ def write_result_files(result: Result, target: Path) -> None:
     plots.save_figure(figure, target / "figure.png", dpi=FIGURE_DPI)
 
 
-def read_result_files(source: Path) -> dict[str, Any]:
-    """What :func:`write_result_files` wrote into ``source``, as arguments of a ``Result``."""
+def read_result_files(files: FolderFiles) -> dict[str, Any]:
+    """What :func:`write_result_files` wrote into ``result`` of a run folder, as arguments of a ``Result``."""
+    source = files.root / "result"
     try:
-        summary = json.loads((source / "summary.json").read_text(encoding="utf-8"))
+        summary = schema.checked(schema.Summary, files.json("result/summary.json"), source / "summary.json")
         read = {"pixel": tuple(summary["pixel_size_m"]), "stop_reason": summary["stopped"]}
-        if "verdict" in summary:
-            read["verdict"] = Verdict.from_json(summary["verdict"])
-        return read | _read_images(source) | _read_optics(source)
-    except READ_ERRORS as error:
+        if summary.get("verdict") is not None:
+            read["verdict"] = Verdict.from_json(
+                schema.checked(TypeAdapter(Verdict), summary["verdict"], source / "summary.json")
+            )
+        return read | _read_images(files) | _read_optics(files)
+    except RunFolderError:
+        raise
+    except (*READ_ERRORS, MemoryError) as error:
         raise RunFolderError(f"{source}: cannot be read as a result ({first_line(error)})") from error
 
 
-def _read_images(source: Path) -> dict[str, Any]:
-    import tifffile
+def _read_images(files: FolderFiles) -> dict[str, Any]:
     import zarr
 
-    phase = tifffile.imread(source / "phase.ome.tif")
-    absorbs = (source / "amplitude.ome.tif").exists()
-    amplitude = tifffile.imread(source / "amplitude.ome.tif") if absorbs else None
-    field = zarr.open_array(str(source / "object.zarr"), mode="r")
-    if field.dtype == np.complex128:  # the images are 32-bit; the field knows more digits, but not the whole turns
-        transmittance = field[...]
+    absorbs = files.exists("result/amplitude.ome.tif")
+    phase: NDArray[Any] = read_tiff(files, "result/phase.ome.tif")
+    amplitude: NDArray[Any] | None = read_tiff(files, "result/amplitude.ome.tif") if absorbs else None
+    header = zarr_header(files, "result/object.zarr")
+    if header.shape != phase.shape or (amplitude is not None and amplitude.shape != phase.shape):
+        raise RunFolderError(f"{files.root / 'result'}: its images differ in shape ({phase.shape}, {header.shape})")
+    if header.dtype == np.complex128:  # the images are 32-bit; the field knows more digits, but not the whole turns
+        transmittance = zarr.open_array(str(files.whole_folder("result/object.zarr")), mode="r")[...]
         phase = nearest_turn(np.angle(transmittance), phase.astype(np.float64))
         amplitude = np.abs(transmittance) if absorbs else None
     if amplitude is None:
@@ -94,13 +103,14 @@ def _read_images(source: Path) -> dict[str, Any]:
         return {"phase": phase, "absorption": -np.log(amplitude)}
 
 
-def _read_optics(source: Path) -> dict[str, Any]:
+def _read_optics(files: FolderFiles) -> dict[str, Any]:
     read: dict[str, Any] = {}
-    if (source / "pupil.npy").exists():
-        read["pupil"] = np.load(source / "pupil.npy", allow_pickle=False)
-    if (source / "geometry.json").exists():
-        numbers = json.loads((source / "geometry.json").read_text(encoding="utf-8"))
-        read["geometry"] = ResultGeometry.from_files((source / "geometry.csv").read_text(encoding="utf-8"), numbers)
+    if files.exists("result/pupil.npy"):
+        read["pupil"] = read_npy(files, "result/pupil.npy")
+    if files.exists("result/geometry.json"):
+        where = files.root / "result" / "geometry.json"
+        numbers = schema.checked(schema.Geometry, files.json("result/geometry.json"), where)
+        read["geometry"] = ResultGeometry.from_files(files.text("result/geometry.csv"), numbers)
         if "pupil" in numbers:
             step_y, step_x = numbers["pupil"]["na_step"]
             read |= {"pupil_na_step": (step_y, step_x), "pupil_recovered": numbers["pupil"]["source"] == "recovered"}

@@ -8,8 +8,8 @@ run's last iteration is the normal case.
 
 from __future__ import annotations
 
+import math
 import time
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition.arriving import arriving_below
 from fouriscope.errors import RunFolderError
-from fouriscope.run.files import read_arrays, write_arrays
+from fouriscope.run import schema
+from fouriscope.run.files import write_arrays
+from fouriscope.run.stored_arrays import LARGEST_IMAGE, Header, read_arrays, read_headers
 from fouriscope.solvers import Record, Solver
 
 SNAPSHOT_NAME = "snapshot.npz"
@@ -127,15 +129,58 @@ def write_snapshot(folder: Path, snapshot: Snapshot) -> None:
 def read_snapshot(folder: Path) -> Snapshot | None:
     """The last snapshot of a run folder, or None where there is none yet."""
     path = folder / SNAPSHOT_NAME
+    if not path.exists():
+        return None
     try:
+        snapshot_images(folder)  # before memory is taken
         arrays, values = read_arrays(path)
         known = {f.name for f in fields(Snapshot)}
         values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
         return Snapshot(**{key: value for key, value in (arrays | values).items() if key in known})
-    except FileNotFoundError:
-        return None
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, OSError) as error:
-        raise RunFolderError(f"{path}: not a readable snapshot ({error}); delete it, the run writes another") from error
+    except (OSError, TypeError) as error:
+        raise _unreadable(path, error) from error
+
+
+def snapshot_images(folder: Path) -> set[str]:
+    """Which of phase, absorption and pupil a snapshot holds, by its headers; raises if they are not a snapshot's."""
+    path = folder / SNAPSHOT_NAME
+    try:
+        headers, values = read_headers(path)
+        schema.checked(schema.SnapshotValues, values, "state.json")
+        _check_headers(headers)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return {"phase", "absorption", "pupil"} & headers.keys()
+
+
+def _check_headers(headers: dict[str, Header]) -> None:
+    image = headers["phase"].shape if "phase" in headers else ()
+    leds = headers["led_weight"].shape if "led_weight" in headers else ()
+    pupil = headers["pupil"].shape if "pupil" in headers else (1, 1)
+    expected: dict[str, tuple[tuple[int, ...], type]] = {
+        "phase": (image, np.float32),
+        "absorption": (image, np.float32),
+        "pupil": (pupil, np.complex64),
+        "led_na": ((*leds, 2), np.float64),
+        "led_weight": (leds, np.float64),
+        "led_misfit": (leds, np.float64),
+        "led_arrived": (leds, np.bool_),
+    }
+    for name, (shape, dtype) in expected.items():
+        optional = name in ("absorption", "pupil", "led_na")
+        if name not in headers and not optional:
+            raise RunFolderError(f"{name} is missing")
+        if name in headers and headers[name] != (shape, np.dtype(dtype)):
+            raise RunFolderError(f"{name} must be {dtype.__name__} of shape {shape}, got {tuple(headers[name])}")
+    for name, shape in (("phase", image), ("pupil", pupil)):
+        if len(shape) != 2 or not 0 < math.prod(shape) <= LARGEST_IMAGE:
+            raise RunFolderError(f"{name} must be an image of at most {LARGEST_IMAGE} pixels, it has shape {shape}")
+    if len(leds) != 1:
+        raise RunFolderError(f"there must be one weight for each LED, got shape {leds}")
+
+
+def _unreadable(path: Path, error: Exception) -> RunFolderError:
+    return RunFolderError(f"{path}: not a readable snapshot ({error}); delete it, the run writes another")
 
 
 class SnapshotWriter:

@@ -230,15 +230,24 @@ class Descent(Solver):
 
     def load_estimate(self, state: SolverState) -> None:
         x = state.arrays["x"]
-        expected = self.fidelity.model.x_shape
-        if x.shape != expected:
-            raise InvalidInputError(f"the saved estimate has shape {x.shape}, this solver {expected}")
+        model = self.fidelity.model
+        if (x.shape, x.dtype) != (model.x_shape, model.dtype):
+            raise InvalidInputError(
+                f"the saved estimate is {x.dtype} of shape {x.shape}, this solver's {model.dtype} of {model.x_shape}"
+            )
         self._x, self._has_estimate = x, True
         self._load_calibration(state)
 
     def load_state(self, state: SolverState) -> None:
         arrays, values = state.arrays, state.values
         self.load_estimate(state)
+        own = {f"own.{name}": array for name, array in self.own_state().arrays.items()}
+        for name, like in (own | dict.fromkeys(("refuge", "before_s", "before_gradient"), self._x)).items():
+            if name in arrays and (arrays[name].shape, arrays[name].dtype) != (like.shape, like.dtype):
+                raise InvalidInputError(
+                    f"the saved {name} is {arrays[name].dtype} of shape {arrays[name].shape}, this solver's "
+                    f"{like.dtype} of {like.shape}"
+                )
         self.load_own_state(SolverState(state.part("own"), values["own"]))
         self._control.load(float(values["step_size"]), arrays)
         self.denoise.temperature = float(values["temperature"])

@@ -56,7 +56,11 @@ class Record:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Record:
         """The record that :meth:`as_dict` wrote; what was left out is NaN again."""
-        return cls(**({f.name: math.nan for f in fields(cls)} | values))
+        return cls(**(UNKNOWN | values))
+
+
+# A record of which nothing is known; made once, since there are as many records as iterations.
+UNKNOWN: dict[str, Any] = {f.name: math.nan for f in fields(Record)}
 
 
 class History:

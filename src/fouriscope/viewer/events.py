@@ -19,7 +19,7 @@ class Watcher:
 
     def __init__(self, runs: Sequence[ViewedRun]) -> None:
         self._runs = runs
-        self._listeners: set[asyncio.Queue[str]] = set()
+        self._listeners: set[asyncio.Queue[str | None]] = set()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -29,7 +29,7 @@ class Watcher:
 
     async def events(self) -> AsyncIterator[str]:
         """Server-sent events for one listener, until it goes."""
-        queue: asyncio.Queue[str] = asyncio.Queue(maxsize=256)
+        queue: asyncio.Queue[str | None] = asyncio.Queue(maxsize=256)
         self._listeners.add(queue)
         if self._task is None:
             self._task = asyncio.create_task(self._watch())
@@ -37,14 +37,24 @@ class Watcher:
             yield "retry: 1000\nevent: hello\ndata: {}\n\n"
             while True:
                 try:
-                    yield await asyncio.wait_for(queue.get(), KEEP_ALIVE_SECONDS)
+                    event = await asyncio.wait_for(queue.get(), KEEP_ALIVE_SECONDS)
                 except TimeoutError:
-                    yield ": still here\n\n"  # and if the listener is not, writing this finds out
+                    event = ": still here\n\n"  # and if the listener is not, writing this finds out
+                if event is None:
+                    return
+                yield event
         finally:
             self._listeners.discard(queue)
             if not self._listeners and self._task is not None:
                 self._task.cancel()
                 self._task = None
+
+    def end(self) -> None:
+        """Let every listener's events end, because the server does."""
+        for queue in self._listeners:
+            while not queue.empty():
+                queue.get_nowait()
+            queue.put_nowait(None)
 
     async def _watch(self) -> None:
         seen = [run.versions() for run in self._runs]

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import io
-import json
+import threading
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.errors import FouriscopeError, RunFolderError
-from fouriscope.run.snapshot import SNAPSHOT_NAME, Snapshot, read_snapshot
-from fouriscope.viewer.folder_files import FolderFiles
+from fouriscope.errors import RunFolderError
+from fouriscope.run import schema
+from fouriscope.run.folder_files import FolderFiles
+from fouriscope.run.snapshot import SNAPSHOT_NAME, Snapshot, read_snapshot, snapshot_images
+from fouriscope.run.stored_arrays import LARGEST_IMAGE, read_npy, read_tiff, reading
 
 FloatImage = NDArray[np.float32]
 # The order in which the page offers them.
 IMAGE_NAMES = ("phase", "amplitude", "spectrum", "pupil_amplitude", "pupil_phase")
 METRES_TO_MICROMETRES = 1e6
 MICROMETRES_IN_A_CENTIMETRE = 1e4
+# Of some dozen images that are made at once each would have its arrays in memory.
+ONE_AT_A_TIME = threading.RLock()
 # Below 1e-7 of its brightest point a spectrum of float32 is noise of the arithmetic.
 SPECTRUM_FLOOR = 1e-7
 
@@ -80,10 +84,11 @@ class RunImages:
         if source is None:
             return []
         if source == SNAPSHOT_NAME:
-            snapshot = self.snapshot()
-            absorbs, has_pupil = snapshot.absorption is not None, snapshot.pupil is not None
+            self.files.path(SNAPSHOT_NAME)  # raises if it is a way out of the folder
+            held = snapshot_images(self.files.root)
+            absorbs, has_pupil = "absorption" in held, "pupil" in held
         else:
-            absorbs, has_pupil = (self.files.exists(f"result/{name}") for name in ("amplitude.ome.tif", "pupil.npy"))
+            absorbs, has_pupil = self._has("amplitude.ome.tif"), self._has("pupil.npy")
         wanted = {"phase": True, "amplitude": absorbs, "spectrum": True}
         wanted |= {"pupil_amplitude": has_pupil, "pupil_phase": has_pupil}
         return [name for name in IMAGE_NAMES if wanted[name]]
@@ -92,12 +97,8 @@ class RunImages:
         """One of :data:`IMAGE_NAMES`; raises if the run has none."""
         if self.source() is None:
             raise RunFolderError("this run has no picture yet; one is written after the first iteration")
-        try:
+        with ONE_AT_A_TIME, reading(name):
             made = self._of_snapshot(name) if self.source() == SNAPSHOT_NAME else self._of_result(name)
-        except FouriscopeError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-            raise RunFolderError(f"{name} cannot be read: {error}") from error
         if made is None:
             raise RunFolderError(f"this run has no {name.replace('_', ' ')}")
         return made
@@ -105,11 +106,10 @@ class RunImages:
     def snapshot(self) -> Snapshot:
         """snapshot.npz, which must be there."""
         self.files.path(SNAPSHOT_NAME)
-        snapshot = read_snapshot(self.files.root)
+        with ONE_AT_A_TIME:
+            snapshot = read_snapshot(self.files.root)
         if snapshot is None:
             raise RunFolderError(f"{SNAPSHOT_NAME} is gone")
-        if snapshot.phase.ndim != 2 or not snapshot.phase.size:
-            raise RunFolderError(f"{SNAPSHOT_NAME}: the phase must be an image, it has shape {snapshot.phase.shape}")
         return snapshot
 
     def _of_snapshot(self, name: str) -> ShownImage | None:
@@ -120,29 +120,29 @@ class RunImages:
         return _object(name, snapshot.phase, amplitude, snapshot.pixel, snapshot.wavelength)
 
     def _of_result(self, name: str) -> ShownImage | None:
-        geometry = self._json("result/geometry.json") if self.files.exists("result/geometry.json") else {}
+        geometry = self._json("result/geometry.json", schema.Geometry) if self._has("geometry.json") else {}
         if name.startswith("pupil"):
-            if not self.files.exists("result/pupil.npy"):
+            if not self._has("pupil.npy"):
                 return None
-            pupil = np.load(io.BytesIO(self.files.data("result/pupil.npy")), allow_pickle=False)
+            pupil = read_npy(self.files, "result/pupil.npy")
+            if pupil.ndim != 2 or pupil.dtype.kind != "c":
+                raise RunFolderError(f"result/pupil.npy: expected a complex image, got {pupil.dtype} {pupil.shape}")
             return _pupil(pupil, geometry.get("pupil", {}).get("na_step", (0.0, 0.0)), name)
-        pixel = self._json("result/summary.json")["pixel_size_m"]
-        has_amplitude = self.files.exists("result/amplitude.ome.tif")
-        amplitude = self._tiff("result/amplitude.ome.tif") if has_amplitude and name != "phase" else None
-        return _object(name, self._tiff("result/phase.ome.tif"), amplitude, pixel, geometry.get("wavelength_m", 0.0))
+        pixel = self._json("result/summary.json", schema.Summary)["pixel_size_m"]
+        phase = self._tiff("phase.ome.tif")
+        amplitude = self._tiff("amplitude.ome.tif") if self._has("amplitude.ome.tif") and name != "phase" else None
+        if amplitude is not None and amplitude.shape != phase.shape:
+            raise RunFolderError(f"phase and amplitude differ in shape, {phase.shape} and {amplitude.shape}")
+        return _object(name, phase, amplitude, pixel, geometry.get("wavelength_m", 0.0))
+
+    def _has(self, name: str) -> bool:
+        return self.files.exists(f"result/{name}")
 
     def _tiff(self, name: str) -> FloatImage:
-        import tifffile
+        return read_tiff(self.files, f"result/{name}", largest=LARGEST_IMAGE)
 
-        image = np.squeeze(tifffile.imread(self.files.path(name)))
-        if image.ndim != 2:
-            raise RunFolderError(f"{name}: expected one image, got shape {image.shape}")
-        return np.asarray(image, np.float32)
-
-    def _json(self, name: str) -> dict[str, Any]:
-        found = json.loads(self.files.text(name))
-        if not isinstance(found, dict):
-            raise RunFolderError(f"{name}: expected an object of JSON, got {type(found).__name__}")
+    def _json(self, name: str, kind: type[schema.Part]) -> dict[str, Any]:
+        found: dict[str, Any] = schema.checked(kind, self.files.json(name), name)
         return found
 
 

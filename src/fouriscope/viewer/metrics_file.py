@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 from fouriscope.errors import RunFolderError
+from fouriscope.run.folder_files import FolderFiles
+from fouriscope.run.metrics import LONGEST_LINE, METRICS_NAME, MOST_LINES, record_of
 from fouriscope.solvers import History, Record
-from fouriscope.viewer.folder_files import FolderFiles
 
-NAME = "metrics.jsonl"
 COLUMNS = ("iteration", "frames_seen", "seconds", "misfit", "residual", "step", "strength", "snr", "snr_raw")
 # Of the iterations that a prediction of the time left looks back on; the first holds compilation and is left out.
 LOOK_BACK = 200
@@ -31,39 +30,43 @@ class MetricsFile:
 
     def read(self) -> list[Record]:
         """All complete lines; those that are new are read now."""
-        path = self._files.path(NAME)
         try:
-            found = path.stat()
+            found = self._files.path(METRICS_NAME).stat()
             if found.st_ino != self._inode or found.st_size < self._offset:
                 self._records, self._offset, self._inode = [], 0, found.st_ino
                 self.generation += 1
-            if found.st_size > self._offset and path.is_file():
-                with path.open("rb") as file:
-                    file.seek(self._offset)
-                    self._take(file.read(found.st_size - self._offset))
+            if found.st_size > self._offset:
+                self._read_on()
         except FileNotFoundError:
             self._records, self._offset, self._inode = [], 0, -1
         except RunFolderError:
             raise
         except OSError as error:
-            raise RunFolderError(f"{NAME}: not readable ({error.strerror or error})") from error
+            raise RunFolderError(f"{METRICS_NAME}: not readable ({error.strerror or error})") from error
         return self._records
 
-    def _take(self, data: bytes) -> None:
-        """The complete lines of ``data``; the last may be cut short, and is read again when it is whole."""
-        *lines, _ = data.split(b"\n")
-        for line in lines:
-            try:
-                self._records.append(Record.from_dict(json.loads(line)))
-            except (ValueError, TypeError) as error:
-                raise RunFolderError(
-                    f"{NAME}: line {len(self._records) + 1} is not what a run writes ({error})"
-                ) from error
-            self._offset += len(line) + 1
+    def _read_on(self) -> None:
+        """The complete lines that are new; the last may be cut short, and is read again when it is whole."""
+        with self._files.open(METRICS_NAME) as file:
+            file.seek(self._offset)
+            while line := file.readline(LONGEST_LINE):
+                if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
+                    return
+                self._records.append(self._record(line))
+                self._offset += len(line)
+
+    def _record(self, line: bytes) -> Record:
+        number = len(self._records) + 1
+        if number > MOST_LINES:
+            raise RunFolderError(f"{METRICS_NAME} has more than {MOST_LINES} lines, which are not shown")
+        try:
+            return record_of(line)
+        except (ValueError, RecursionError) as error:
+            raise RunFolderError(f"{METRICS_NAME}: line {number} is not what a run writes ({error})") from error
 
     def columns(self, start: int) -> dict[str, list[float | None]]:
         """The records from number ``start`` on, by column; None is what is not known."""
-        return {name: [_finite(getattr(record, name)) for record in self._records[start:]] for name in COLUMNS}
+        return {name: [finite(getattr(record, name)) for record in self._records[start:]] for name in COLUMNS}
 
     def history(self) -> History:
         return History(self._records)
@@ -75,8 +78,9 @@ class MetricsFile:
             return None
         pace = (recent[-1].seconds - recent[0].seconds) / (len(recent) - 1)
         total = len(self._records) / fraction
-        return _finite(pace * (total - len(self._records)))
+        return finite(pace * (total - len(self._records)))
 
 
-def _finite(value: Any) -> float | None:
+def finite(value: Any) -> float | None:
+    """A number that JSON can hold, or None."""
     return value if isinstance(value, int | float) and math.isfinite(value) else None

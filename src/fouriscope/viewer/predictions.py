@@ -7,7 +7,7 @@ as frames. Everything here is computed when somebody asks, and takes the process
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +15,24 @@ from numpy.typing import NDArray
 from fouriscope.errors import RunFolderError
 from fouriscope.fidelity import DataFidelity
 from fouriscope.run.folder import RunFolder
+from fouriscope.run.folder_files import FolderFiles
 from fouriscope.run.found import found_so_far
-from fouriscope.viewer.folder_files import FolderFiles
 
 FloatArray = NDArray[np.float32]
+# Bytes of a checkpoint that is read for looking.
+LARGEST_CHECKPOINT = 2**30
 KINDS = ("measured", "predicted", "difference")
 
 
 class Predictions:
     """Frames and misfits of one run, at its last checkpoint; a newer checkpoint is taken when it is there."""
 
+    # One computes at a time, and one keeps its object and model in memory, whatever the number of runs.
+    _lock = threading.Lock()
+    _keeper: ClassVar[Predictions | None] = None
+
     def __init__(self, files: FolderFiles) -> None:
         self._files = files
-        self._lock = threading.Lock()
         self._version: int | None = None
         self._state: tuple[DataFidelity, NDArray[Any]] | None = None
         self._misfits: NDArray[np.float64] | None = None
@@ -65,8 +70,11 @@ class Predictions:
     def _current(self) -> tuple[DataFidelity, NDArray[Any]]:
         version = self.version()
         if self._state is None or version != self._version:
+            if Predictions._keeper is not None:
+                Predictions._keeper._state = None
+            Predictions._keeper = self
             for name in ("config.toml", "provenance.json", "checkpoint.npz"):
                 self._files.path(name)  # raises if it is a way out of the folder
-            self._state = found_so_far(RunFolder.open(self._files.root))
+            self._state = found_so_far(RunFolder.open(self._files.root), most=LARGEST_CHECKPOINT)
             self._version, self._misfits = version, None
         return self._state

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import socket
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from fouriscope.errors import FouriscopeError, RunFolderError
+from fouriscope.run import schema
 from fouriscope.run.assemble import build_stop
+from fouriscope.run.folder_files import FolderFiles
 from fouriscope.run.snapshot import SNAPSHOT_NAME
 from fouriscope.settings import Stop
 from fouriscope.viewer.field_images import FieldImages
-from fouriscope.viewer.folder_files import FolderFiles
 from fouriscope.viewer.images import RunImages
-from fouriscope.viewer.metrics_file import MetricsFile
+from fouriscope.viewer.metrics_file import MetricsFile, finite
 from fouriscope.viewer.predictions import Predictions
 
 # What is watched for changes, and what the page is told has changed.
@@ -38,7 +38,7 @@ class ViewedRun:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
-        self.files = FolderFiles(path)
+        self.files = FolderFiles(path, confined=True)
         self.metrics = MetricsFile(self.files)
         self.predictions = Predictions(self.files)
 
@@ -67,8 +67,8 @@ class ViewedRun:
                 return described
             described |= {"figures": self.figures(), "image_version": self.image_version()}
             described |= self._progress(described["state"]) | {"images": self.images.names()}
-        except FouriscopeError as error:
-            described |= {"state": "broken", "message": str(error)}
+        except (FouriscopeError, OSError) as error:
+            described |= {"state": "broken", "message": str(error), "images": []}
         return described
 
     def _state(self) -> dict[str, Any]:
@@ -78,11 +78,8 @@ class ViewedRun:
             return {"state": "empty", "message": "The folder is empty: waiting for a run to begin in it."}
         if not self.files.exists("config.toml"):
             return {"state": "broken", "message": "Not a run folder: config.toml is missing."}
-        try:
-            status = json.loads(self.files.text("status.json"))
-            state, reason = str(status["state"]), str(status.get("reason", ""))
-        except (ValueError, KeyError, TypeError) as error:
-            raise RunFolderError(f"status.json is not what a run writes ({error})") from error
+        status = schema.checked(schema.Status, self.files.json("status.json"), "status.json")
+        state, reason = status["state"], status.get("reason", "")
         if state == "running" and _is_dead(status):
             command = "the `fouriscope field` command that began it" if self.is_field else "fouriscope resume"
             return {"state": "stalled", "message": f"Its process ended without a word. Go on with {command}."}
@@ -94,8 +91,8 @@ class ViewedRun:
         if not self.files.exists("result/summary.json"):
             return ""
         try:
-            return str(json.loads(self.files.text("result/summary.json"))["verdict"]["sentence"])
-        except (ValueError, KeyError, TypeError):  # of an older version, or of a field
+            return str(self.files.json("result/summary.json")["verdict"]["sentence"])
+        except (KeyError, TypeError):  # of an older version, or of a field
             return ""
 
     def _progress(self, state: str) -> dict[str, Any]:
@@ -107,17 +104,17 @@ class ViewedRun:
             return {"iteration": 0, "fraction": None}
         fraction = build_stop(self._stop()).fraction_done(self.metrics.history())
         left = self.metrics.seconds_left(fraction) if state == "running" else None
-        return {"iteration": len(records), "fraction": fraction, "seconds_left": left}
+        return {"iteration": len(records), "fraction": finite(fraction), "seconds_left": left}
 
     def _stop(self) -> Stop:
         try:
-            return Stop.model_validate(tomllib.loads(self.config()).get("stop", {}))
-        except ValueError as error:
-            raise RunFolderError(f"config.toml is not readable ({error})") from error
+            return Stop.model_validate(self.files.toml("config.toml").get("stop", {}))
+        except ValidationError as error:
+            raise RunFolderError(f"config.toml: stop.{schema.first_problem(error)}") from error
 
     def config(self) -> str:
         """config.toml, as it is."""
-        return self.files.text("config.toml")
+        return self.files.shown_text("config.toml")
 
     def figures(self) -> list[str]:
         return [name for name, path in FIGURES.items() if self.files.exists(path)]
@@ -139,20 +136,24 @@ class ViewedRun:
             misfit, weight, arrived = snapshot.led_misfit, snapshot.led_weight, snapshot.led_arrived
         elif self.files.exists("result/geometry.csv"):
             na = self._table_of_leds()
-            leds["objective_na"] = json.loads(self.files.text("result/geometry.json")).get("objective_na")
+            numbers = schema.checked(schema.Geometry, self.files.json("result/geometry.json"), "result/geometry.json")
+            leds["objective_na"] = numbers["objective_na"]
             misfit, weight, arrived = np.full(len(na), np.nan), np.ones(len(na)), np.ones(len(na), bool)
         else:
             return leds
         if with_misfits and np.isnan(misfit).all():
             misfit = self.predictions.misfits()
+        if not (np.isfinite(na).all() and np.isfinite(weight).all()):
+            raise RunFolderError("directions or weights of LEDs are not finite")
         known = [float(value) if np.isfinite(value) else None for value in misfit]
         return leds | {"na": na.tolist(), "weight": weight.tolist(), "misfit": known, "arrived": arrived.tolist()}
 
     def _table_of_leds(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        rows = list(csv.DictReader(io.StringIO(self.files.text("result/geometry.csv"))))
+        text = self.files.text("result/geometry.csv")
         try:
+            rows = list(csv.DictReader(io.StringIO(text)))
             return np.array([[float(row["na_y"]), float(row["na_x"])] for row in rows]).reshape(-1, 2)
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, ValueError, TypeError, csv.Error) as error:
             raise RunFolderError(f"result/geometry.csv is not what a run writes ({error})") from error
 
 
@@ -197,7 +198,7 @@ def run_folders(paths: Sequence[Path]) -> list[Path]:
 def _is_dead(status: dict[str, Any]) -> bool:
     """Whether the process that says it runs is a process of this machine that does not."""
     pid = status.get("pid")
-    if not isinstance(pid, int) or pid <= 0 or status.get("host") != socket.gethostname():
+    if pid is None or status.get("host") != socket.gethostname():
         return False
     try:
         os.kill(pid, 0)

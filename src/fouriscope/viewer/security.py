@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import threading
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
@@ -55,6 +56,7 @@ class Guard:
         self.app, self._token = app, token.encode()
         self._hosts = {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()}
         self._port = port
+        self.first_visit = threading.Event()  # set by the first request that holds the token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -101,12 +103,14 @@ class Guard:
             asked = []
         first, slash, rest = scope["path"].removeprefix("/").partition("/")
         if self._is_token(first):
+            self.first_visit.set()
             if not slash:
                 return RedirectResponse(f"/{first}/", 307)
             scope["path"] = f"/{rest}"
             scope["raw_path"] = scope["path"].encode()
             return None
         if len(asked) == 1 and self._is_token(asked[0]):
+            self.first_visit.set()
             return RedirectResponse(f"/{asked[0]}/", 307) if scope["path"] == "/" else None
         return PlainTextResponse(
             "The address must hold the token that `fouriscope view` printed when it started: copy the whole line.\n",

@@ -6,6 +6,8 @@ path. :class:`~fouriscope.viewer.security.Guard` stands before all of it.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import socket
 from collections.abc import Callable, Sequence
 from importlib.resources import files
@@ -13,30 +15,37 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from fouriscope.errors import FouriscopeError, InvalidInputError
+from fouriscope.viewer.connections import LimitedProtocol
 from fouriscope.viewer.events import Watcher
 from fouriscope.viewer.images import IMAGE_NAMES, ShownImage
 from fouriscope.viewer.predictions import KINDS
 from fouriscope.viewer.runs import ViewedRun, viewed_runs
-from fouriscope.viewer.security import Application, Guard, new_token
+from fouriscope.viewer.security import Guard, new_token
 
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 LONGEST_HEADERS = 16 * 1024
+BACKLOG = 128
 
 
-def make_app(paths: Sequence[Path], *, token: str, port: int) -> Application:
+def make_app(paths: Sequence[Path], *, token: str, port: int) -> Guard:
     """The application that shows the run folders ``paths`` to who has the ``token``."""
-    return Guard(_routes(viewed_runs(paths)), token=token, port=port)
+    runs = viewed_runs(paths)
+    return _guarded(runs, Watcher(runs), token, port)
 
 
-def _routes(runs: list[ViewedRun]) -> Starlette:
+def _guarded(runs: list[ViewedRun], watcher: Watcher, token: str, port: int) -> Guard:
+    return Guard(_routes(runs, watcher), token=token, port=port)
+
+
+def _routes(runs: list[ViewedRun], watcher: Watcher) -> Starlette:
     static = {item.name: item.read_bytes() for item in files("fouriscope.viewer").joinpath("static").iterdir()}
-    watcher = Watcher(runs)
 
     def of_run(answer: Callable[[ViewedRun, Request], Response]) -> Callable[[Request], Response]:
         """An endpoint for one run; what the run cannot give is said in words."""
@@ -47,7 +56,7 @@ def _routes(runs: list[ViewedRun]) -> Starlette:
                 return PlainTextResponse(f"There are {len(runs)} runs, counted from 0.\n", 404)
             try:
                 return answer(runs[index], request)
-            except FouriscopeError as error:
+            except (FouriscopeError, OSError) as error:
                 return PlainTextResponse(f"{error}\n", 404)
 
         return endpoint
@@ -151,17 +160,25 @@ def _number(request: Request, key: str) -> int:
     return int(text)
 
 
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, watcher: Watcher) -> None:
+        super().__init__(config)
+        self._watcher = watcher
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._watcher.end()  # pages listen forever, and would be cut off with an error
+        await super().shutdown(sockets)
+
+
 class ViewServer:
     """A running server, on 127.0.0.1 and nowhere else; ``port`` 0 takes a free one."""
 
     def __init__(self, paths: Sequence[Path], *, port: int = 0, token: str | None = None) -> None:
-        import uvicorn
-
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind(("127.0.0.1", port))
-            self._socket.listen(128)  # from now on a browser waits for us instead of being refused
+            self._socket.listen(BACKLOG)  # from now on a browser waits for us instead of being refused
         except (OSError, OverflowError) as error:
             self._socket.close()
             raise InvalidInputError(
@@ -170,18 +187,26 @@ class ViewServer:
             ) from error
         self.port: int = self._socket.getsockname()[1]
         self.token = new_token() if token is None else token
+        runs = viewed_runs(paths)
+        watcher = Watcher(runs)
+        guard = _guarded(runs, watcher, self.token, self.port)
+        self.first_visit = guard.first_visit
+
+        logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
         config: Any = uvicorn.Config(
-            make_app(paths, token=self.token, port=self.port),
+            guard,
             log_config=None,
+            log_level="error",  # what strangers send that is not HTTP is theirs to know
             access_log=False,
             server_header=False,
             lifespan="off",
             h11_max_incomplete_event_size=LONGEST_HEADERS,
-            http="h11",
+            http=LimitedProtocol,
+            backlog=BACKLOG,
             ws="none",
-            timeout_graceful_shutdown=1,  # pages listen forever
+            timeout_graceful_shutdown=1,  # for an image that is being made
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config, watcher)
 
     @property
     def url(self) -> str:
@@ -189,9 +214,15 @@ class ViewServer:
         return f"http://127.0.0.1:{self.port}/?token={self.token}"
 
     def run(self) -> None:
-        """Answer until :meth:`stop`, or Ctrl-C."""
+        """Answer until :meth:`stop`; signals are for who calls, so this is for a thread of its own."""
         self._server.run(sockets=[self._socket])
 
     def stop(self) -> None:
         """Let :meth:`run` end, from any thread."""
         self._server.should_exit = True
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    """Whether a message is worth a line: that the end of the server ends an answer is not."""
+    cause = record.exc_info[1] if record.exc_info else None
+    return not isinstance(cause, asyncio.CancelledError) and "timeout graceful shutdown" not in str(record.msg)
