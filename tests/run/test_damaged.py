@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +54,18 @@ def changed(path: Path, **values: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | values), encoding="utf-8")
 
 
-def as_pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
+def replaced(name: str, data: bytes, run: Path) -> None:
+    (run / name).write_bytes(data)
+
+
+def as_pipe(name: str, run: Path) -> None:
+    (run / name).unlink()
+    os.mkfifo(run / name)
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     **{
-        f"{name} is {what}": lambda run, name=name, data=data: (run / name).write_bytes(data)
+        f"{name} is {what}": partial(replaced, name, data)
         for name in TEXTS
         for what, data in {
             "a list": b"[1, 2]",
@@ -73,7 +78,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
         }.items()
     },
     **{
-        f"{name} is a pipe": lambda run, name=name: as_pipe(run / name)
+        f"{name} is a pipe": partial(as_pipe, name)
         for name in (*TEXTS, "metrics.jsonl", "checkpoint.npz", "snapshot.npz", "result/phase.ome.tif")
     },
     "state is a list": lambda run: changed(run / "status.json", state=[1]),
