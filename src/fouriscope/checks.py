@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import operator
 import os
 import sys
@@ -92,8 +91,6 @@ def _kind_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> tupl
         except NameError:  # known to type checkers alone
             return None
     fits, words = _check_of(annotation)
-    if words == "a finite number" and parameter.default == math.inf:
-        return (lambda value: fits(value) or (isinstance(value, float) and math.isinf(value))), "a number"
     return None if fits is _anything else (fits, words)
 
 
