@@ -52,6 +52,11 @@ def door(function: Callable[P, T], but: tuple[str, ...] = ()) -> Callable[P, T]:
     return checked
 
 
+def door_but(*names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A :func:`door` that leaves the arguments ``names`` to the function."""
+    return lambda function: door(function, names)
+
+
 def door_class(kind: C) -> C:
     """A class whose constructor is a :func:`door`."""
     return door_class_but()(kind)
