@@ -190,7 +190,7 @@ class TestDoors:
             overlaid(parse_config(document(), where="here"), **choices)
 
     def test_none_is_nothing(self, data: fs.Acquisition) -> None:
-        config = choose(data, measured=True, align=None, calibrate=None).config  # type: ignore[arg-type]
+        config = choose(data, measured=True, align=None, calibrate=None).config
         assert not config.alignment.is_wanted
         assert config.calibration == settings.Calibration()
 

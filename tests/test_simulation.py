@@ -216,7 +216,7 @@ def test_errors() -> None:
         with pytest.raises(InvalidInputError, match="finite"):
             simulate(MODEL, X, seed=0, **{name: np.nan})  # type: ignore[arg-type]
     for decibel in (np.nan, np.inf, 4000.0, -4000.0):
-        with pytest.raises(InvalidInputError, match="snr_db must lie between -100 and 300 dB"):
+        with pytest.raises(InvalidInputError, match="snr_db must "):
             simulate(MODEL, X, snr_db=decibel, seed=0)
     for decibel in (-100.0, 300.0):
         simulate(MODEL, X, snr_db=decibel, seed=0).check_frames()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import operator
 import os
 import sys
@@ -53,6 +52,11 @@ def door(function: Callable[P, T], but: tuple[str, ...] = ()) -> Callable[P, T]:
     return checked
 
 
+def door_but(*names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A :func:`door` that leaves the arguments ``names`` to the function."""
+    return lambda function: door(function, names)
+
+
 def door_class(kind: C) -> C:
     """A class whose constructor is a :func:`door`."""
     return door_class_but()(kind)
@@ -92,8 +96,6 @@ def _kind_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> tupl
         except NameError:  # known to type checkers alone
             return None
     fits, words = _check_of(annotation)
-    if words == "a finite number" and parameter.default == math.inf:
-        return (lambda value: fits(value) or (isinstance(value, float) and math.isinf(value))), "a number"
     return None if fits is _anything else (fits, words)
 
 

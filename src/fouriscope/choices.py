@@ -39,8 +39,8 @@ class Choices(TypedDict, total=False):
     object: Auto | ObjectName | settings.Object
     loss: Auto | LossName | Loss
     batch: Auto | int | None
-    align: str | Sequence[str] | settings.Alignment
-    calibrate: str | Sequence[str] | settings.Calibration
+    align: str | Sequence[str] | settings.Alignment | None
+    calibrate: str | Sequence[str] | settings.Calibration | None
     start: Auto | StartName | NDArray[Any]
     iterations: Auto | int
     stop: settings.Stop | None
@@ -212,7 +212,7 @@ def _all_keys(section: type[settings.Alignment | settings.Calibration], choice: 
     if isinstance(choice, settings.Section):
         return choice.model_dump()
     name = "align" if section is settings.Alignment else "calibrate"
-    names = [choice] if isinstance(choice, str) else choice
+    names = [choice] if isinstance(choice, str) else choice if choice is not None else ()
     if not (isinstance(names, Sequence | set | frozenset) and all(isinstance(one, str) and one for one in names)):
         raise InvalidInputError(
             f"{name} must be names, such as 'gains', or settings.{section.__name__}, got {choice!r}"

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from fouriscope import settings
 from fouriscope.acquisition import Acquisition
 from fouriscope.acquisition.digest import check_unchanged
-from fouriscope.checks import door
-from fouriscope.choices import Auto, MethodName, ObjectName, StartName, choose
+from fouriscope.checks import door_but
+from fouriscope.choices import Auto, Choices, MethodName, ObjectName, StartName, choose
 from fouriscope.fidelity import Loss, LossName
 from fouriscope.priors import PriorLike
 from fouriscope.run import Result
@@ -21,7 +21,7 @@ from fouriscope.run.provenance import FrameDigest, provenance
 from fouriscope.solvers import Callback
 
 
-@door
+@door_but(*Choices.__annotations__)
 def reconstruct(
     data: Acquisition,
     *,
@@ -31,8 +31,8 @@ def reconstruct(
     object: Auto | ObjectName | settings.Object = "auto",
     loss: Auto | LossName | Loss = "auto",
     batch: Auto | int | None = "auto",
-    align: str | Sequence[str] | settings.Alignment = "auto",
-    calibrate: str | Sequence[str] | settings.Calibration = "auto",
+    align: str | Sequence[str] | settings.Alignment | None = "auto",
+    calibrate: str | Sequence[str] | settings.Calibration | None = "auto",
     start: Auto | StartName | NDArray[Any] = "auto",
     iterations: Auto | int = "auto",
     stop: settings.Stop | None = None,

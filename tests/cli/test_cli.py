@@ -365,7 +365,7 @@ def test_a_result_from_python_cannot_be_resumed(fouriscope: Command, tmp_path: P
         (["--noise", "pink"], "--noise must be 'stack' or 'frame', got 'pink'"),
         (["--phase-range", "0"], "--phase-range must be positive"),
         (["--phase-range", "nan"], "--phase-range must be positive"),
-        (["--snr", "nan"], "snr_db must lie between -100 and 300 dB, got nan"),
+        (["--snr", "nan"], "snr_db must be a finite number or None, got nan"),
         (["--snr", "4000"], "snr_db must lie between -100 and 300 dB, got 4000"),
         (["--snr=-4000"], "snr_db must lie between -100 and 300 dB, got -4000"),
         (["--photons", "-5"], "must be positive and at most 1e+12, got -5.0"),

@@ -289,7 +289,7 @@ def test_errors(optics: Optics) -> None:
     for dtype in (np.float16, np.complex64, int):
         with pytest.raises(InvalidInputError, match="dtype must be float32 or float64"):
             ForwardModel(optics, LEDS, (24, 24), dtype=dtype)
-    with pytest.raises(InvalidInputError, match="must be one of phase, complex, wave, got 'amplitude'"):
+    with pytest.raises(InvalidInputError, match=r"object must be 'phase' or 'complex' or 'wave' .*, got 'amplitude'"):
         ForwardModel(optics, LEDS, (24, 24), object="amplitude")  # type: ignore[arg-type]
 
 

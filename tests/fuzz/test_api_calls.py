@@ -471,9 +471,9 @@ def is_finite(value: Any) -> bool:
 
 def names(message: str, argument: str) -> bool:
     """Whether a sentence names an argument: frame_shape, frame shape, and one weight for weights."""
-    argument = {"calibrate": "calibrat", "align": "align"}.get(argument, argument)  # [calibration] is its section
-    words = re.escape(argument).replace("_", "[_ ]")
-    return re.search(rf"\b{words.removesuffix('s')}", message, re.IGNORECASE) is not None
+    argument = {"calibrate": "calibrat(e|ion)", "align": "align(ment)?"}.get(argument, argument)  # or their sections
+    words = argument.replace("_", "[_ ]")
+    return re.search(rf"\b{words.removesuffix('s')}s?\b", message, re.IGNORECASE) is not None
 
 
 def verdict(call: Call, argument: str, wrong: Any) -> str:

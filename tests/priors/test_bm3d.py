@@ -422,10 +422,10 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"profile": "slow"}, r"a profile among \['normal', 'fast'\], got 'slow'"),
-            ({"stages": "wiener"}, r'stages "both" or "hard"'),
+            ({"profile": "slow"}, r"profile must be 'normal' or 'fast', got 'slow'"),
+            ({"stages": "wiener"}, r"stages must be 'both' or 'hard'"),
             ({"rematch_every": 0}, r"rematch_every >= 1"),
-            ({"rematch_every": 1.5}, r"whole number rematch_every"),
+            ({"rematch_every": 1.5}, r"rematch_every must be a whole number"),
             ({"hard_stepp": 3}, r"no parameter 'hard_stepp'; it has \['hard_block'"),
             ({"hard_step": 9}, r"1 <= step <= 8, got 9"),
             ({"hard_step": 2.5}, r"whole number for step"),

@@ -227,7 +227,7 @@ def test_never_adds_range_variation_or_mean(shape: tuple[int, int], sigma: float
 
 @pytest.mark.parametrize("wrong", [{"accuracy": 0.0}, {"accuracy": math.nan}, {"max_iterations": 0}])
 def test_impossible_parameters(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError, match=f"expected .*{next(iter(wrong))}"):
+    with pytest.raises(InvalidInputError, match=next(iter(wrong))):
         TV(**wrong)
 
 

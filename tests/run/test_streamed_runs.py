@@ -122,5 +122,5 @@ def test_frames_that_break_in_the_background_are_named(tmp_path: Path) -> None:
         if record.iteration == 3:
             (tmp_path / "counts.tif").write_bytes(b"\0" * len(data))
 
-    with pytest.raises(InvalidInputError, match=r"counts.tif: (frame \d+ cannot be read|page \d+ has shape)"):
+    with pytest.raises(InvalidInputError, match=r"counts.tif was changed while its frames were in use"):
         run(path, tmp_path / "run", SMALL, damage)

@@ -93,7 +93,7 @@ def test_what_is_counted(fidelity: DataFidelity) -> None:
 
 @pytest.mark.parametrize("steps", [0, -1, 2.5, "many", None])
 def test_impossible_numbers_of_steps(fidelity: DataFidelity, steps: Any) -> None:
-    with pytest.raises(InvalidInputError, match='steps_per_denoising must be a whole number of at least 1, or "auto"'):
+    with pytest.raises(InvalidInputError, match="steps_per_denoising must be a whole number"):
         make(fidelity, NoPrior(), steps)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
+import typer
 from rich.console import Console
 from rich.markup import escape
 
@@ -26,6 +26,8 @@ REFUSED, UNEXPECTED, INTERRUPTED, OUTPUT_CLOSED = 2, 70, 130, 141
 # Set to anything, it brings the traceback to the terminal.
 DEBUG = "FOURISCOPE_DEBUG"
 LONGEST_LINE = 1000
+# ClickException: of click, or of the copy of it that newer versions of typer have.
+WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[2]
 
 _run_folder: list[Path] = []  # of the command that runs
 
@@ -44,7 +46,7 @@ def exit_code_of(command: Callable[[], Any]) -> int:
     _run_folder.clear()
     try:
         return command() or 0
-    except (click.ClickException, click.exceptions.Exit, click.Abort):
+    except (WRONG_USAGE, typer.Exit, typer.Abort):
         raise
     except FouriscopeError as error:
         return _say(str(error), REFUSED)

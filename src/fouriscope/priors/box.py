@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fouriscope.checks import door_class
+from fouriscope.checks import is_number, told
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors.base import Image, Prior, SpecValue
 
 
-@door_class
 class Box(Prior):
     """Every pixel lies in [lower, upper]; by default the image is not negative.
 
@@ -39,6 +38,9 @@ class Box(Prior):
 
     def __init__(self, lower: float = 0.0, upper: float = math.inf) -> None:
         super().__init__(strength=0.0)
+        for name, bound in (("lower", lower), ("upper", upper)):
+            if not (is_number(bound) or (isinstance(bound, float) and not abs(bound) < math.inf)):  # or no bound
+                raise InvalidInputError(f"{name} must be a number, got {told(bound)}")
         self.lower, self.upper = float(lower), float(upper)
         if not self.lower <= self.upper or self.lower == math.inf or self.upper == -math.inf:
             raise InvalidInputError(f"expected bounds with lower <= upper, got [{lower}, {upper}]; no pixel fits these")
