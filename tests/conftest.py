@@ -6,6 +6,7 @@ that lies just outside the pupil of 0.2. None of the directions but the central 
 
 from __future__ import annotations
 
+import signal
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,11 @@ from numpy.typing import DTypeLike, NDArray
 from fouriscope.fidelity import DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray, Optics, Pupil
+
+# A suite that nohup or the background of a script started ignores these, and so would every command that it starts.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 OPTICS = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
 LEDS = LEDArray.square(7, pitch=4e-3, height=70e-3)

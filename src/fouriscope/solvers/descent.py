@@ -241,6 +241,7 @@ class Descent(Solver):
     def load_state(self, state: SolverState) -> None:
         arrays, values = state.arrays, state.values
         self.load_estimate(state)
+        self.begin_at(self._x)  # what the method keeps must have the shapes that it would begin with
         own = {f"own.{name}": array for name, array in self.own_state().arrays.items()}
         for name, like in (own | dict.fromkeys(("refuge", "before_s", "before_gradient"), self._x)).items():
             if name in arrays and (arrays[name].shape, arrays[name].dtype) != (like.shape, like.dtype):
