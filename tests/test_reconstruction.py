@@ -257,7 +257,7 @@ def test_double_precision_agrees_with_single(data: fs.Acquisition) -> None:
         ({"object": "hologram"}, "object.model"),
         ({"object": fs.settings.Object(shape=(8, 8))}, "object_shape must be at least the frame"),
         ({"object": fs.settings.Object(shape=(26, 26))}, "reaches outside the object's spectrum"),
-        ({"object": fs.settings.Object(shape=(300_000, 300_000))}, "object needs about"),
+        ({"object": fs.settings.Object(shape=(90_000, 90_000))}, "object needs about"),
         ({"prior": "tvv"}, "unknown prior 'tvv'"),
         ({"prior": 7}, "expected a prior"),
         ({"prior": fs.TV}, "got the class TV; make one"),

@@ -201,10 +201,11 @@ def _judge(case: Case, status: int, place: Path) -> None:
     else:
         code = os.WEXITSTATUS(status)
         case.accepted = code == 0
-        case.garbage = GARBAGE in (place / ".stdout").read_text(encoding="utf-8", errors="replace")
+        printed = (place / ".stdout").read_text(encoding="utf-8", errors="replace")
+        case.garbage = GARBAGE in printed
         if "Traceback" in errors or code not in FINE:
             case.faults.append("traceback")
-        elif code == 2 and not errors.strip():
+        elif code == 2 and not errors.strip() and "cannot be reconstructed" not in printed:
             case.faults.append("silent")
     if case.bytes > BYTES or "not enough memory" in errors:
         case.faults.append("memory")

@@ -42,15 +42,15 @@ def test_more_leds_than_any_array_has(build: Any) -> None:
 
 
 def test_extreme_places() -> None:
-    for height in (1e-300, 1e300):
+    for height in (1e-300, 1e9):
         with pytest.raises(InvalidInputError, match="height must be from 1e-06 to 1000"):
             LEDArray.at([(0.0, 0.0)], height)
         with pytest.raises(InvalidInputError, match="height must be"):
             Directions([(0.0, 0.0)], height)
     with pytest.raises(InvalidInputError, match="the distance of an LED from the axis"):
-        LEDArray.square(3, 1e300, 70e-3)
+        LEDArray.square(3, 1e9, 70e-3)
     with pytest.raises(InvalidInputError, match="defocus"):
-        Pupil(defocus=1e300)
+        Pupil(defocus=1e9)
     with pytest.raises(InvalidInputError, match=r"from 1 .* to 136"):
         Pupil({1_000_000: 1.0})
 

@@ -20,6 +20,7 @@ import fouriscope as fs
 from fouriscope.acquisition.file_states import TICK
 from fouriscope.errors import FramesChangedError, RunFolderError
 from fouriscope.run import RunFolder, load_config, resume_run, start_run
+from fouriscope.run.described import Described
 from fouriscope.run.memory import with_memory
 from fouriscope.solvers import Record, Solver
 from tests.cli.test_cli import Command, fouriscope  # noqa: F401  (a fixture)
@@ -185,7 +186,14 @@ def test_the_command_says_it_in_one_line(tmp_path: Path, fouriscope: Command, mo
 def test_a_change_between_alignment_and_run_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration, path = acquired(tmp_path, write_npy)
     document = load_config(configuration).model_copy(update={"alignment": fs.settings.Alignment(exposure=True)})
-    monkeypatch.setattr("fouriscope.run.execute.close_stream", lambda _: path.touch())
+    document = document.model_copy(update={"frames": document.frames.model_copy(update={"memory": 5000})})
+    seen_anew = Described.seen_anew
+
+    def change(self: Described, acquisition: fs.Acquisition) -> fs.Acquisition:
+        path.touch()
+        return seen_anew(self, acquisition)
+
+    monkeypatch.setattr(Described, "seen_anew", change)
     with pytest.raises(FramesChangedError):
         start_run(document, tmp_path, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -245,6 +245,6 @@ def test_info_refuses_a_prior_as_a_reconstruction_does(
         with pytest.raises(SystemExit) as ended:
             main()
         assert ended.value.code == 2
-        told.append(capsys.readouterr().err)
-    assert "[prior]: unknown prior 'tvv'; did you mean 'tv'" in told[0]
-    assert told[0] == told[1]
+        told.append("".join(capsys.readouterr()))
+    assert "cannot be reconstructed: [prior]: unknown prior 'tvv'; did you mean 'tv'" in told[0]
+    assert "error: [prior]: unknown prior 'tvv'; did you mean 'tv'" in told[1]

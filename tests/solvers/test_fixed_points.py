@@ -98,13 +98,13 @@ def test_red_solves_its_own_equation(fidelity: DataFidelity, step: float, minimi
 
 @pytest.mark.parametrize("data_steps", [0, -1, 2.5, "auto"])
 def test_admm_refuses_impossible_inner_steps(fidelity: DataFidelity, data_steps: Any) -> None:
-    with pytest.raises(InvalidInputError, match="data_steps must be a whole number of at least 1"):
+    with pytest.raises(InvalidInputError, match="data_steps must be a whole number"):
         make_solver(fidelity, "ADMM, all", data_steps=data_steps)
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf])
 def test_red_refuses_an_impossible_weight(fidelity: DataFidelity, weight: float) -> None:
-    with pytest.raises(InvalidInputError, match="denoiser_weight must be a positive number"):
+    with pytest.raises(InvalidInputError, match=r"denoiser_weight must be a (positive|finite) number"):
         make_solver(fidelity, "RED, all", denoiser_weight=weight)
 
 

@@ -274,7 +274,7 @@ def test_a_step_is_positive(fidelity: DataFidelity, step: float) -> None:
 def test_a_state_of_another_size_is_refused(fidelity: DataFidelity) -> None:
     other = make_solver(phase_problem((16, 16)))
     other.solve(Iterations(1))
-    with pytest.raises(InvalidInputError, match="the saved estimate has shape"):
+    with pytest.raises(InvalidInputError, match="the saved estimate is float64 of shape"):
         make_solver(fidelity).load_state(other.state())
 
 

@@ -146,7 +146,8 @@ class CorrectedFrames(FrameSequence):
         if c.exponent == 0.5:
             image *= image
         elif c.exponent != 1:
-            image = np.copysign(np.abs(image) ** (1 / c.exponent), image)  # noise around zero stays around zero
+            with np.errstate(over="ignore", invalid="ignore"):  # a pixel that is not finite is told of with its frame
+                image = np.copysign(np.abs(image) ** (1 / c.exponent), image)  # noise around zero stays around zero
         if c.offset:
             image -= c.offset
         if self._dark is not None:

@@ -29,13 +29,15 @@ class FileStates:
 
     def read(self, files: Sequence[str], read: Callable[[], T]) -> T:
         """What ``read`` returns, unless one of ``files`` has changed since it was read first, or meanwhile."""
-        for file in files:
-            if file not in self._first:
-                self._first[file] = _state(file)
+        new = [file for file in files if file not in self._first]
+        self._first |= {file: _state(file) for file in new}
         try:
             value = read()
         except Exception:
-            self._check(files, -1.0)  # what cannot be decoded may be half new
+            for file in new:
+                del self._first[file]  # nothing was read of it
+            # What cannot be decoded may be half new; of a file that is gone the error itself says enough.
+            self._check([file for file in files if file in self._first and _state(file) is not None], -1.0)
             raise
         self._check(files, TICK)  # not before: between a look and a read the file could change
         return value

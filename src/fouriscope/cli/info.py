@@ -59,7 +59,7 @@ def show_info(
     if frames:
         _show_each(survey, geometry, rejected, strange, console)
     refusal = _refusal(described, base)
-    found = [] if refusal else concerns(described.frames, survey, geometry, exposures, rejected)
+    found = concerns(described.frames, survey, geometry, exposures, rejected)
     worries = [*report.warnings, *found]
     for worry in found:
         console.print(f"warning: {escape(worry)}")

@@ -24,6 +24,7 @@ class Minibatch:
 
     Examples
     --------
+    >>> from fouriscope.fidelity import EpochSampler
     >>> EpochSampler(np.arange(9), batch=4).draw(np.random.default_rng(0))
     Minibatch: 4 LEDs, weights from 1 to 1
     """
