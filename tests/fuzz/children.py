@@ -77,14 +77,14 @@ def template(target: Target, folder: Path) -> Path:
 
 def commands_in(target: Target, given: Path, folder: Path) -> int:
     """Run the target's commands in this process; the exit code of the last. Output goes to files in ``folder``."""
-    from fouriscope.cli.app import main
+    from fouriscope.cli.app import program
 
     os.chdir(folder)
     code = 0
     for command in target.commands(given):
         sys.argv = ["fouriscope", *command]
         try:
-            main()
+            program()
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
         if code != 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pkgutil
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -104,5 +105,12 @@ def main() -> None:
     app()
 
 
-if __name__ == "__main__":
+def program() -> None:
+    """What a terminal runs: :func:`main` without Python's warnings, which speak to programmers; ``-W`` brings them."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
     main()
+
+
+if __name__ == "__main__":
+    program()
