@@ -119,7 +119,7 @@ def stiffness(seen: Contributions, energies: NDArray[np.float64]) -> NDArray[np.
     """
     if not seen.model.sources.are_points:
         _, frame = np.unique(seen.leds, return_inverse=True)
-        energies = np.bincount(frame, energies)[frame]
+        energies = np.asarray(np.bincount(frame, energies)[frame], np.float64)
     area = float(np.prod(seen.model.geometry.grid_shape))
     to_frame = area / float(seen.spectrum.size) ** 2  # Parseval: Σ|field|² = to_frame · Σ|b|²
     return np.asarray(0.5 * seen.weights * seen.loss.curvature(energies * to_frame / area) * to_frame)

@@ -118,17 +118,23 @@ def factors_of(line, intensity):  # type: ignore[no-untyped-def]
 
 @njit(**PIECE)
 def scale_window(field, q, margin):  # type: ignore[no-untyped-def]
-    """field = q ⊙ field in the measured window, and 0 in the margin."""
+    """field = q ⊙ field in the measured window."""
     rows, columns = q.shape
     for r in range(rows):
         row, factors = field[r + margin, margin : margin + columns], q[r]
         for c in range(columns):
             row[c] = complex(row[c].real * factors[c], row[c].imag * factors[c])
+
+
+@njit(**PIECE)
+def clear_margin(field, margin):  # type: ignore[no-untyped-def]
+    """The loss sees nothing outside the measured window."""
+    rows, columns = field.shape
     if margin > 0:
         field[:margin] = 0
-        field[margin + rows :] = 0
+        field[rows - margin :] = 0
         field[:, :margin] = 0
-        field[:, margin + columns :] = 0
+        field[:, columns - margin :] = 0
 
 
 def sum_gradients(  # type: ignore[no-untyped-def]
@@ -166,22 +172,30 @@ def sum_gradients(  # type: ignore[no-untyped-def]
     half = np.empty((grid_rows, pupils.shape[2]), spectrum.dtype)
     fields = np.empty((most, grid_rows, grid_columns), spectrum.dtype)
     intensity = np.empty(frames.shape[1:], frames.dtype)
-    line = np.empty(frames.shape[2], spectrum.dtype)
+    summed = np.empty(frames.shape[2], spectrum.dtype)
     factor = 1.0 / spectrum.size
     eps = real(epsilon)
+    window_rows, window_columns = intensity.shape
     for b in range(start, stop):
         first, last = bounds[b], bounds[b + 1]
+        alone = last - first == 1
         intensity[:] = 0
         for m in range(first, last):
             crop_spectrum(spectrum, pupils[pupil_index[m]], rows[m], columns[m], box)
             box_to_field(box, half, fields[m - first], factor)
-            add_intensity(fields[m - first], margin, intensity)
+            if not alone:
+                add_intensity(fields[m - first], margin, intensity)
         frame, mask = frames[frame_index[b]], masks[mask_index[b]]
         misfit = 0.0
-        for r in range(intensity.shape[0]):
-            roots(intensity[r], line)
+        for r in range(window_rows):
+            if alone:
+                line = fields[0, r + margin, margin : margin + window_columns]
+            else:
+                line = summed
+                roots(intensity[r], line)
             misfit += loss_row(line, frame[r], mask[r], eps)
-            factors_of(line, intensity[r])
+            if not alone:
+                factors_of(line, intensity[r])
         misfits[b] = misfit
         if not with_gradient:
             continue
@@ -190,7 +204,9 @@ def sum_gradients(  # type: ignore[no-untyped-def]
             boxes[first:last] = 0
             continue
         for m in range(first, last):
-            scale_window(fields[m - first], intensity, margin)
+            if not alone:
+                scale_window(fields[m - first], intensity, margin)
+            clear_margin(fields[m - first], margin)
             field_to_half(fields[m - first], half)
             pupil = pupils[pupil_index[m]]
             for r in range(box.shape[0]):

@@ -122,7 +122,8 @@ class LEDPipeline:
                 *(*data_of(leds[part]), weights[part]),
                 *(loss.epsilon, with_gradient, boxes, misfits[part]),
             )
-            run_sliced(_bound(kernel, arguments), len(leds[part]))
+            work = _bound(kernel, arguments)
+            run_sliced(work if points else _by_source(work, bounds), len(sources))
             if with_gradient:
                 run_sliced(_bound(add_boxes, (boxes, rows, columns, len(rows), derivative)), model.object_shape[0])
                 if observer is not None:
@@ -132,6 +133,11 @@ class LEDPipeline:
         if not with_gradient:
             return misfits, None
         return misfits, model.pull_back(transmittance, model.inverse_spectrum(derivative, out=derivative))
+
+
+def _by_source(work: Callable[[int, int], None], bounds: NDArray[np.int64]) -> Callable[[int, int], None]:
+    """``work`` on frames, for slices of their sources: what threads share out is the sources, because they cost."""
+    return lambda start, stop: work(int(np.searchsorted(bounds, start)), int(np.searchsorted(bounds, stop)))
 
 
 def _bound(kernel: Callable[..., None], arguments: tuple[Any, ...]) -> Callable[[int, int], None]:

@@ -23,8 +23,8 @@ from fouriscope.parallel import run_sliced, thread_count
 class ForwardModel(Grids):
     r"""y_i = Σ_m w_m \|H_m o(x)\|² over the sources m of LED i, compiled once from the optics.
 
-    An LED that is a point is one source of weight 1, and y_i = \|H_i o(x)\|². One with a size is more where that matters
-    (docs/sources.md). Frames, gains and ``leds`` arguments go by LED; fields, boxes and pupils by source.
+    An LED that is a point is one source of weight 1, and y_i = \|H_i o(x)\|². One with a size is more where that
+    matters (docs/sources.md). Frames, gains and ``leds`` arguments go by LED; fields, boxes and pupils by source.
 
     H_i = F⁻¹ P_i S_i F: the object's spectrum is cropped around the direction k_i of LED i, multiplied by the pupil
     and transformed back on the frame's grid. It is scaled so that an empty object (o = 1) gives unit bright-field
@@ -245,8 +245,8 @@ class ForwardModel(Grids):
         """Σ_i w_i |P_i|² at every frequency of the object (DC first), scaled as H: how firmly LEDs hold it.
 
         Without a margin H_i†H_i is diagonal in the spectrum, and this is the diagonal of Σ_i w_i H_i†H_i; with one it
-        is an upper bound. Zero is where no LED sees anything: outside the band. Weights are 1 by default. Of an LED with
-        several sources, |P_i|² is the sum over them, each with its own weight.
+        is an upper bound. Zero is where no LED sees anything: outside the band. Weights are 1 by default. Of an LED
+        with several sources, |P_i|² is the sum over them, each with its own weight.
         """
         from fouriscope.forward import kernels
 

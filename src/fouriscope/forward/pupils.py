@@ -108,7 +108,14 @@ class LEDPupils:
 
         stack = np.empty((len(sources), *self.box_shape), self.dtype)
         box = self.geometry.support_box
-        arguments = (self.geometry.fractions[sources], self._roots[sources], box.row0, box.col0, *self._constants, stack)
+        arguments = (
+            self.geometry.fractions[sources],
+            self._roots[sources],
+            box.row0,
+            box.col0,
+            *self._constants,
+            stack,
+        )
         run_sliced(lambda start, stop: evaluate_pupils(*arguments, start, stop), len(sources))
         return stack
 

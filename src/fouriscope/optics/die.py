@@ -20,9 +20,12 @@ DieShape = Literal["square", "round"]
 
 # The die is looked at in so many points along each axis, to see how much of it lies on either side of the pupil's edge.
 FINE = 32
-# A source stands for a part of the die that is at most this large along each axis, beside NA. What it leaves out is a
-# penumbra of the pupil, as wide as the part: some percent of the amplitude of a dark frame.
+# A source stands for a part of the die that is at most this large along each axis, beside NA. What it leaves out is the
+# penumbra of the pupil's edge, as wide as the part: some percent of the amplitude of a dark frame.
 PART = 0.1
+# In bright field near the edge the direct light interferes with what the penumbra cuts off, and that are the lowest
+# frequencies, where samples are strongest: so near the edge, beside NA, parts are smaller.
+NEAR, PART_NEAR = 0.15, 0.03
 # A grid of more parts than this along an axis would cost more than it tells.
 MOST_PARTS = 8
 
@@ -45,7 +48,7 @@ class Spread(Protocol):
 
 
 def die_points(count: int, shape: DieShape) -> FloatArray:
-    """(K, 2) middles of ``count`` × ``count`` equal parts of a die of side (or diameter) 1; of a round one those within.
+    """(K, 2) middles of ``count`` × ``count`` equal parts of a die of side 1; of a round one those within the disc.
 
     >>> die_points(2, "square").tolist()
     [[-0.25, -0.25], [-0.25, 0.25], [0.25, -0.25], [0.25, 0.25]]
@@ -80,9 +83,10 @@ def die_radius(illumination: Illumination, patch_center: tuple[float, float]) ->
 def die_sources(illumination: Illumination, optics: Optics, patch_center: tuple[float, float]) -> Sources:
     """The sources of each LED: its middle, or parts of its die where one point would not do.
 
-    A die larger than :data:`PART` is divided by a grid of n × n. One that stands across the pupil's edge is also cut
-    along it: the direct light of what lies inside passes, that of the rest does not, and no point between them does the
-    same. Each piece is a source in its middle, with its share of the die as its weight.
+    A die larger than :data:`PART` is divided by a grid of n × n, and so is one larger than :data:`PART_NEAR` whose
+    direct light passes the pupil near its edge. One that stands across the edge is also cut along it: the direct light
+    of what lies inside passes, that of the rest does not, and no point between them does the same. Each piece is a
+    source in its middle, with its share of the die as its weight.
     """
     na = illumination.directions(patch_center)
     if not isinstance(illumination, Spread) or not illumination.die:
@@ -91,12 +95,14 @@ def die_sources(illumination: Illumination, optics: Optics, patch_center: tuple[
     rim = illumination.die_directions(_rim(shape), patch_center)
     extent = np.ptp(rim, axis=1).max(axis=1)
     radii = np.hypot(rim[..., 0], rim[..., 1])
-    gap = np.maximum(radii.min(axis=1) - optics.na, optics.na - radii.max(axis=1))  # negative where it straddles
-    parts = np.clip(np.ceil(extent / (PART * optics.na)), 1, MOST_PARTS).astype(int)
-    divided = (parts > 1) | (gap <= 0)
+    nearest, farthest = radii.min(axis=1) / optics.na, radii.max(axis=1) / optics.na
+    across = (nearest <= 1) & (farthest >= 1)
+    largest = np.where((nearest <= 1) & (farthest >= 1 - NEAR), PART_NEAR, PART) * optics.na
+    parts = np.clip(np.ceil(extent / largest), 1, MOST_PARTS).astype(int)
+    divided = (parts > 1) | across
     points = die_points(FINE, shape)
     fine = illumination.die_directions(points, patch_center)
-    pieces = {led: _pieces(points, fine[led], int(parts[led]), optics) for led in np.flatnonzero(divided)}
+    pieces = {led: _pieces(points, fine[led], int(parts[led]), optics) for led in np.flatnonzero(divided).tolist()}
     places = [pieces[led][0] if led in pieces else na[led : led + 1] for led in range(len(na))]
     weights = [pieces[led][1] if led in pieces else np.ones(1) for led in range(len(na))]
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in weights])])
@@ -112,9 +118,7 @@ def die_in_points(illumination: Illumination, patch_center: tuple[float, float],
     return Sources(na.reshape(-1, 2), np.full(leds * points, 1 / points), np.arange(leds + 1) * points)
 
 
-def _pieces(
-    points: FloatArray, na: FloatArray, parts: int, optics: Optics
-) -> tuple[FloatArray, NDArray[np.float64]]:
+def _pieces(points: FloatArray, na: FloatArray, parts: int, optics: Optics) -> tuple[FloatArray, NDArray[np.float64]]:
     """(directions, weights) of the parts of one die."""
     inside = optics.passes(np.hypot(na[:, 0], na[:, 1]))
     cells = np.floor((points + 0.5) * parts).astype(int)

@@ -1,13 +1,14 @@
 """Optics and illumination compiled into grids: which part of the object's spectrum reaches which frame.
 
 Indices of frequency are whole numbers that are 0 at DC. The field of source i is the inverse transform of pupil × a
-crop of the object's spectrum around its direction. The crop takes the object's bins n = m + whole_bins[i] to the frame's bins m,
-and the pupil is evaluated at (m − fractions[i])·du: the crop stays on whole bins and no direction is rounded.
+crop of the object's spectrum around its direction. The crop takes the object's bins n = m + whole_bins[i] to the
+frame's bins m, and the pupil is evaluated at (m − fractions[i])·du: the crop stays on whole bins and no direction is
+rounded.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -72,7 +73,7 @@ class Geometry:
     margin: int
     object_shape: tuple[int, int]
     patch_center: tuple[float, float] = (0.0, 0.0)
-    sources: Sources = None  # type: ignore[assignment]  # __post_init__ puts the LEDs in its place
+    sources: Sources = field(default_factory=lambda: Sources.points(np.zeros((0, 2))))
 
     @classmethod
     def compile(
@@ -112,7 +113,7 @@ class Geometry:
         if na.ndim != 2 or na.shape[1] != 2 or len(na) == 0 or not np.isfinite(na).all():
             raise InvalidInputError(f"na must be a finite (N, 2) array of (na_y, na_x), got shape {na.shape}.")
         object.__setattr__(self, "na", _read_only(na))
-        if self.sources is None:
+        if not len(self.sources):
             object.__setattr__(self, "sources", Sources.points(self.na))
         object.__setattr__(self, "frame_shape", require_shape("frame_shape", self.frame_shape))
         object.__setattr__(self, "margin", require_margin(self.margin))

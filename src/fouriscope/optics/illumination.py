@@ -156,7 +156,9 @@ class LEDArray:
         step = require_positive("pitch", pitch)
         y = (np.arange(rows, dtype=np.float64) - (rows - 1) / 2) * step
         x = (np.arange(columns, dtype=np.float64) - (columns - 1) / 2) * step
-        return cls.at(_row_major(y, x), height, rotation=rotation, offset=offset, slide=slide, die=die, die_shape=die_shape)
+        return cls.at(
+            _row_major(y, x), height, rotation=rotation, offset=offset, slide=slide, die=die, die_shape=die_shape
+        )
 
     @classmethod
     @door
@@ -215,7 +217,15 @@ class LEDArray:
             )
         require_few(lit)
         steps = spiral_steps(lit, even=side % 2 == 0, start=start, clockwise=clockwise)
-        return cls.at(steps * require_positive("pitch", pitch), height, rotation=rotation, offset=offset, slide=slide, die=die, die_shape=die_shape)
+        return cls.at(
+            steps * require_positive("pitch", pitch),
+            height,
+            rotation=rotation,
+            offset=offset,
+            slide=slide,
+            die=die,
+            die_shape=die_shape,
+        )
 
     @classmethod
     @door
@@ -236,7 +246,15 @@ class LEDArray:
 
         The first LED of each ring lies at ``start_angle`` (radians from x towards y), the others follow in equal steps.
         """
-        return cls.at(ring_points(radii, counts, start_angle), height, rotation=rotation, offset=offset, slide=slide, die=die, die_shape=die_shape)
+        return cls.at(
+            ring_points(radii, counts, start_angle),
+            height,
+            rotation=rotation,
+            offset=offset,
+            slide=slide,
+            die=die,
+            die_shape=die_shape,
+        )
 
     def __len__(self) -> int:
         return len(self.positions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fouriscope.fidelity.kernels import factors_of, loss_row, roots, scale_window
+from fouriscope.fidelity.kernels import clear_margin, factors_of, loss_row, roots, scale_window
 from fouriscope.forward.kernels import add_intensity, box_to_field, crop_spectrum, field_to_half
 from fouriscope.solvers._epry_kernels import change_row, light_row, product, pull
 
@@ -85,6 +85,7 @@ def sweep_sums(  # type: ignore[no-untyped-def]
         lights[b] = light / max(counted, 1.0)
         for k in range(count):
             scale_window(fields[k], intensity, margin)
+            clear_margin(fields[k], margin)
             field_to_half(fields[k], half)
             changes[k] = half[: shape[0]]
         # O before its update pulls C, so C goes first.
