@@ -92,10 +92,8 @@ def die_sources(illumination: Illumination, optics: Optics, patch_center: tuple[
     if not isinstance(illumination, Spread) or not illumination.die:
         return Sources.points(na)
     shape = illumination.die_shape
-    rim = illumination.die_directions(_rim(shape), patch_center)
-    extent = np.ptp(rim, axis=1).max(axis=1)
-    radii = np.hypot(rim[..., 0], rim[..., 1])
-    nearest, farthest = radii.min(axis=1) / optics.na, radii.max(axis=1) / optics.na
+    extent = np.ptp(illumination.die_directions(_rim(shape), patch_center), axis=1).max(axis=1)
+    nearest, farthest = _reach(illumination, optics, patch_center)
     across = (nearest <= 1) & (farthest >= 1)
     largest = np.where((nearest <= 1) & (farthest >= 1 - NEAR), PART_NEAR, PART) * optics.na
     parts = np.clip(np.ceil(extent / largest), 1, MOST_PARTS).astype(int)
@@ -109,6 +107,14 @@ def die_sources(illumination: Illumination, optics: Optics, patch_center: tuple[
     return Sources(np.concatenate(places), np.concatenate(weights), offsets)
 
 
+def across_edge(illumination: Illumination, optics: Optics, patch_center: tuple[float, float]) -> NDArray[np.bool_]:
+    """LEDs whose die stands across the pupil's edge, so that a part of their direct light passes; points never do."""
+    if not isinstance(illumination, Spread) or not illumination.die:
+        return np.zeros(len(illumination), bool)
+    nearest, farthest = _reach(illumination, optics, patch_center)
+    return np.asarray((nearest <= 1) & (farthest >= 1))
+
+
 def die_in_points(illumination: Illumination, patch_center: tuple[float, float], count: int) -> Sources:
     """``count`` × ``count`` sources of every LED, whatever its frame needs: slow, and the truth of a simulation."""
     if not isinstance(illumination, Spread) or not illumination.die:
@@ -116,6 +122,15 @@ def die_in_points(illumination: Illumination, patch_center: tuple[float, float],
     na = illumination.die_directions(die_points(count, illumination.die_shape), patch_center)
     leds, points = na.shape[:2]
     return Sources(na.reshape(-1, 2), np.full(leds * points, 1 / points), np.arange(leds + 1) * points)
+
+
+def _reach(
+    illumination: Spread, optics: Optics, patch_center: tuple[float, float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The smallest and the largest |na| of each die, beside NA."""
+    rim = illumination.die_directions(_rim(illumination.die_shape), patch_center)
+    radii = np.hypot(rim[..., 0], rim[..., 1]) / optics.na
+    return radii.min(axis=1), radii.max(axis=1)
 
 
 def _pieces(points: FloatArray, na: FloatArray, parts: int, optics: Optics) -> tuple[FloatArray, NDArray[np.float64]]:
