@@ -297,7 +297,7 @@ def test_a_frame_in_the_penumbra_stays_if_the_size_of_the_leds_explains_it() -> 
     phase = 0.5 * (np.random.default_rng(0).random((12, 12)) < 0.5).repeat(20, 0).repeat(20, 1)
     rows, columns = model.object_shape
     data = simulate(model, phase[:rows, :columns], seed=0)
-    nothing = {"circles": False, "exposure": False, "focus": False, "na": False, "array": False}
+    nothing: dict[str, Any] = dict.fromkeys(("circles", "exposure", "focus", "na", "array"), False)
     across = (model.geometry.direct_light > 0) & (model.geometry.direct_light < 1)
     assert across.any()
     as_points = align(replace(data, illumination=LEDS), **nothing).acquisition.frame_weights
