@@ -27,6 +27,7 @@ BENCHMARKS = (
     "steps",
     "alignment",
     "calibration",
+    "die",
     "blood_smear",
     "viewer",
     "paper",

@@ -27,6 +27,7 @@ from fouriscope.alignment.trials import most_detailed_patch
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Directions, LEDArray, Pupil
+from fouriscope.simulation import simulate
 from tests.calibration.problems import LEDS, smooth_x
 from tests.conftest import OPTICS
 
@@ -288,3 +289,17 @@ def test_a_frame_on_the_wrong_side_of_the_edge_is_left_out_in_the_end() -> None:
     assert weights is not None
     assert np.flatnonzero(np.asarray(weights) == 0).tolist() == [wrong]
     assert any("wrong side" in note for note in found.notes)
+
+
+def test_a_frame_in_the_penumbra_stays_if_the_size_of_the_leds_explains_it() -> None:
+    lights = replace(LEDS, die=0.5e-3)
+    model = ForwardModel(OPTICS, lights, (48, 48))
+    phase = 0.5 * (np.random.default_rng(0).random((12, 12)) < 0.5).repeat(20, 0).repeat(20, 1)
+    rows, columns = model.object_shape
+    data = simulate(model, phase[:rows, :columns], seed=0)
+    nothing: dict[str, Any] = dict.fromkeys(("circles", "exposure", "focus", "na", "array"), False)
+    across = (model.geometry.direct_light > 0) & (model.geometry.direct_light < 1)
+    assert across.any()
+    as_points = align(replace(data, illumination=LEDS), **nothing).acquisition.frame_weights
+    assert not as_points[across].any()
+    assert align(data, **nothing).acquisition.frame_weights.all()

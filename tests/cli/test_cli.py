@@ -14,7 +14,7 @@ import tifffile
 
 from fouriscope import __version__
 from fouriscope.cli.app import COMMANDS, main
-from fouriscope.run import RunFolder, load_config
+from fouriscope.run import Result, RunFolder, load_config
 from tests.run.problems import write_acquisition
 
 
@@ -152,6 +152,20 @@ def test_simulate_an_image_of_ones_own(fouriscope: Command, tmp_path: Path) -> N
     assert one.max() == pytest.approx(0.7)
     assert one[2].mean() > 0.6
     assert one[-2].mean() < 0.05
+
+
+def test_simulate_and_reconstruct_leds_with_a_size(fouriscope: Command, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert fouriscope("simulate", data, "--die", 0.5e-3, "--frame", 24, "--radius", 4.2).code == 0
+    lights = load_config(data / "config.toml").illumination
+    assert (getattr(lights, "die", None), getattr(lights, "die_shape", None)) == (0.5e-3, "square")
+    text = (data / "config.toml").read_text(encoding="utf-8").replace("iterations = 300", "iterations = 4")
+    calibration = "[calibration]\nzernike = true\npixels = true\ngains = true\nleds = true\n"
+    (data / "config.toml").write_text(f"{text}\n{calibration}", encoding="utf-8")
+    assert fouriscope("reconstruct", data / "config.toml").code == 0
+    assert fouriscope("resume", data / "run", "--iterations", 6).code == 0
+    assert Result.load(data / "run").geometry.die == 0.5e-3
+    assert "larger than the distance from LED to LED" in fouriscope.fails("simulate", tmp_path / "b", "--die", 0.5)
 
 
 def test_simulate_photons(fouriscope: Command, tmp_path: Path) -> None:

@@ -155,7 +155,8 @@ def test_a_spiral(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "lights", "message"),
     [
-        ("na", {"pitch": 1e-3}, "leds.csv: directions in NA are what they are: pitch and slide_thickness belong"),
+        ("na", {"pitch": 1e-3}, "leds.csv: directions in NA are what they are: pitch, slide_thickness and die belong"),
+        ("na", {"die": 1e-3}, "leds.csv: directions in NA are what they are: pitch, slide_thickness and die belong"),
         (
             "na",
             {"pitch": None, "height": None, "offset": [1e-3, 0.0]},

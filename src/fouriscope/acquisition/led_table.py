@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition.input_files import read_text
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Directions, GlassSlide, Illumination, LEDArray
+from fouriscope.optics.die import DieShape
 
 TableKind = Literal["na", "positions", "grid"]
 COLUMNS: dict[TableKind, tuple[str, str]] = {"na": ("na_y", "na_x"), "positions": ("y", "x"), "grid": ("row", "column")}
@@ -47,15 +48,17 @@ class LEDTable:
         rotation: float = 0.0,
         offset: tuple[float, float] = (0.0, 0.0),
         slide: GlassSlide | None = None,
+        die: float = 0.0,
+        die_shape: DieShape = "square",
     ) -> Illumination:
         """The light source: positions and lattices with the ``height`` of the array, directions as they are.
 
         Directions can be turned by a ``rotation``, and moved by an ``offset`` if the height is known.
         """
         if self.kind == "na":
-            if pitch is not None or slide is not None:
+            if pitch is not None or slide is not None or die:
                 raise InvalidInputError(
-                    "directions in NA are what they are: pitch and slide_thickness belong to LEDs with positions"
+                    "directions in NA are what they are: pitch, slide_thickness and die belong to LEDs with positions"
                 )
             if height is None and offset != (0.0, 0.0):
                 raise InvalidInputError(
@@ -75,7 +78,9 @@ class LEDTable:
                 else "illumination.pitch belongs to LEDs counted in rows and columns; these have positions in metres"
             )
         positions = self.values if pitch is None else self.values * pitch
-        return LEDArray.at(positions, height, rotation=rotation, offset=offset, slide=slide)
+        return LEDArray.at(
+            positions, height, rotation=rotation, offset=offset, slide=slide, die=die, die_shape=die_shape
+        )
 
     def text(self) -> str:
         """The table as CSV, with as many digits as the numbers have.

@@ -24,6 +24,7 @@ from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.checks import door
 from fouriscope.optics import Adjusted, Illumination, LEDArray
+from fouriscope.optics.die import across_edge
 
 # Another place must explain the bright frames this much better than the described one, and so much more for each pitch
 # of the distance, unless fewer frames are then on the wrong side of the pupil's edge.
@@ -128,13 +129,18 @@ def _weighed(acquisition: Acquisition, weights: NDArray[np.float64]) -> Acquisit
 
 
 def _weights_without_penumbra(acquisition: Acquisition, *, certain: bool = False) -> NDArray[np.float64]:
-    """0 for frames in the penumbra; once the geometry is ``certain``, also for those on the wrong side of the edge."""
+    """0 for frames in the penumbra; once the geometry is ``certain``, also for those on the wrong side of the edge.
+
+    With LEDs of a known size, a frame whose LED then stands across the edge is explained, and stays.
+    """
     bright, dark = sides(acquisition)
+    explained = np.zeros(len(acquisition), bool)
     if certain:
         na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
         inside = np.asarray(acquisition.optics.passes(na))
         bright, dark = bright & inside, dark & ~inside
-    return np.where(bright | dark, acquisition.frame_weights, 0.0)
+        explained = across_edge(acquisition.illumination, acquisition.optics, acquisition.patch_center)
+    return np.where(bright | dark | explained, acquisition.frame_weights, 0.0)
 
 
 def _by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:

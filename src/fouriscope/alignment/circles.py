@@ -8,7 +8,7 @@ reconstruction. Nothing tells k from −k: turned by half a turn an array gives 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +114,7 @@ def find_array(
         raise InvalidInputError(f"motions are some of shift, rotation and height, got {tuple(motions)}")
     fits: dict[Orientation, tuple[float, LEDArray]] = {}
     for orientation in orientations:
-        start = LEDArray(orientation(array.positions), array.height, array.rotation, array.offset, array.slide)
+        start = replace(array, positions=orientation(array.positions))
         if "y" in names:
             start = place_by_brightness(acquisition, start, spectra.sides)
         fits[orientation] = _fit(spectra, start, names, reach)

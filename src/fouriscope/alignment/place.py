@@ -80,7 +80,7 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
 
     arrays, misfits = dict[Orientation, LEDArray](), dict[Orientation, float]()
     for orientation in ORIENTATIONS:
-        turned = LEDArray(orientation(array.positions), array.height, array.rotation, array.offset, array.slide)
+        turned = replace(array, positions=orientation(array.positions))
         places = [turned, place_by_brightness(acquisition, turned, sides), circles.arrays[orientation]]
         start = min(places, key=judged)
         placed = replace(bright, illumination=start)

@@ -112,10 +112,14 @@ class GaussNewton:
 
 
 def stiffness(seen: Contributions, energies: NDArray[np.float64]) -> NDArray[np.float64]:
-    """½ w d″ of each LED for a change of its spectrum b with Σ|b|² = ``energies``.
+    """½ w d″ of each source for a change of its spectrum b with Σ|b|² = ``energies``.
 
-    Half of a change of the field is a change of its modulus, the only one that the loss resists.
+    Half of a change of the field is a change of its modulus, the only one that the loss resists. Of a frame that is a
+    sum, d″ is taken at its whole intensity, and a change of √I is at most that of its sources' fields together.
     """
+    if not seen.model.sources.are_points:
+        _, frame = np.unique(seen.leds, return_inverse=True)
+        energies = np.asarray(np.bincount(frame, energies)[frame], np.float64)
     area = float(np.prod(seen.model.geometry.grid_shape))
     to_frame = area / float(seen.spectrum.size) ** 2  # Parseval: Σ|field|² = to_frame · Σ|b|²
     return np.asarray(0.5 * seen.weights * seen.loss.curvature(energies * to_frame / area) * to_frame)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Adjusted, Illumination, LEDArray, Pupil
+from fouriscope.optics.die import DieShape
 
 
 def model_arrays(model: ForwardModel) -> dict[str, NDArray[Any]]:
@@ -29,6 +30,8 @@ def model_arrays(model: ForwardModel) -> dict[str, NDArray[Any]]:
             "positions": lights.positions,
             "array": np.array([lights.height, lights.rotation, *lights.offset]),
         }
+        if lights.die:
+            arrays["die"] = np.array([lights.die, lights.die_shape == "round"], np.float64)
     return arrays
 
 
@@ -45,7 +48,9 @@ def model_from_arrays(model: ForwardModel, arrays: dict[str, NDArray[Any]]) -> F
     if "positions" in arrays:
         height, rotation, y, x = (float(number) for number in arrays["array"])
         slide = lights.slide if isinstance(lights, LEDArray) else None
-        lights = LEDArray(arrays["positions"], height, rotation, (y, x), slide)
+        die, is_round = arrays.get("die", (0.0, 0.0))
+        shape: DieShape = "round" if is_round else "square"
+        lights = LEDArray(arrays["positions"], height, rotation, (y, x), slide, float(die), shape)
     if "na_shifts" in arrays:
         lights = Adjusted(lights, arrays["na_shifts"])
     return model.revised(pupil=pupil, illumination=lights, gains=arrays.get("gains"))

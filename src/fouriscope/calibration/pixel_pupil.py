@@ -73,11 +73,11 @@ class PixelPupil(Calibrator):
     def watch(self, seen: Contributions) -> None:
         from fouriscope.calibration._kernels import box_products
 
-        model, leds, shape = seen.model, seen.leds, seen.model.pupils.box_shape
+        model, sources, shape = seen.model, seen.sources, seen.model.pupils.box_shape
         product = np.zeros(shape, np.complex128)
-        energies = np.empty((len(leds), *shape), model.dtype)
+        energies = np.empty((len(sources), *shape), model.dtype)
         arguments = (
-            *(seen.spectrum, *model.pupils(leds), seen.boxes, model.box_rows[leds], model.box_columns[leds]),
+            *(seen.spectrum, *model.pupils(sources), seen.boxes, model.box_rows[sources], model.box_columns[sources]),
             *(product, energies),
         )
         run_sliced(lambda start, stop: box_products(*arguments, start, stop), shape[0])

@@ -13,6 +13,7 @@ from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 from fouriscope.optics import Adjusted, Directions, Geometry, Illumination, LEDArray
+from fouriscope.optics.die import die_radius
 
 Pairs = NDArray[np.float64]
 
@@ -71,7 +72,7 @@ class LEDPositions(Calibrator):
         if not self._schedule.is_due(fidelity, batch):
             return None
         model = fidelity.model
-        leds = batch.leds[~_at_the_edge(model.geometry)[batch.leds] & (fidelity.weights[batch.leds] > 0)]
+        leds = batch.leds[~_at_the_edge(model)[batch.leds] & (fidelity.weights[batch.leds] > 0)]
         if not len(leds):
             return None
         base, shifts = _parts(model.illumination)
@@ -151,7 +152,8 @@ def _bin_na(geometry: Geometry) -> NDArray[np.float64]:
     return np.asarray(geometry.frequency_step) * geometry.optics.wavelength
 
 
-def _at_the_edge(geometry: Geometry) -> NDArray[np.bool_]:
-    """LEDs whose direct light enters or leaves the pupil within the reach of a probe."""
-    reach = (REACH + LONGEST) * float(_bin_na(geometry).max())
+def _at_the_edge(model: ForwardModel) -> NDArray[np.bool_]:
+    """LEDs whose direct light, or a part of it, enters or leaves the pupil within the reach of a probe."""
+    geometry = model.geometry
+    reach = (REACH + LONGEST) * float(_bin_na(geometry).max()) + die_radius(model.illumination, geometry.patch_center)
     return np.asarray(np.abs(geometry.illumination_na - geometry.optics.na) <= reach)

@@ -91,16 +91,16 @@ class ZernikePupil(Calibrator):
     def watch(self, seen: Contributions) -> None:
         from fouriscope.calibration._kernels import box_moments
 
-        model, leds, side = seen.model, seen.leds, self._degree + 1
-        slopes = np.empty((len(leds), side, side))
-        energies = np.empty((len(leds), 2 * side - 1, 2 * side - 1))
+        model, sources, side = seen.model, seen.sources, self._degree + 1
+        slopes = np.empty((len(sources), side, side))
+        energies = np.empty((len(sources), 2 * side - 1, 2 * side - 1))
         geometry, box = model.geometry, model.geometry.support_box
         steps = np.asarray(geometry.frequency_step) / geometry.optics.cutoff
         arguments = (
-            *(seen.spectrum, *model.pupils(leds), seen.boxes, model.box_rows[leds], model.box_columns[leds]),
-            *(geometry.fractions[leds], box.row0, box.col0, steps, slopes, energies),
+            *(seen.spectrum, *model.pupils(sources), seen.boxes, model.box_rows[sources], model.box_columns[sources]),
+            *(geometry.fractions[sources], box.row0, box.col0, steps, slopes, energies),
         )
-        run_sliced(lambda start, stop: box_moments(*arguments, start, stop), len(leds))
+        run_sliced(lambda start, stop: box_moments(*arguments, start, stop), len(sources))
         self._slope += np.einsum("jpq,pq->j", self._powers, slopes.sum(axis=0)) / seen.spectrum.size
         self._curvature += self._curvature_of(seen, energies)
         self._watched = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,8 +22,9 @@ from fouriscope.cli.options import Quiet, console_of
 from fouriscope.cli.playing import play
 from fouriscope.errors import InsufficientMemoryError, InvalidInputError
 from fouriscope.field.simulated import GROUP_BYTES, FieldSimulation, field_curvature, simulate_field
+from fouriscope.forward import ForwardModel
 from fouriscope.optics import Geometry
-from fouriscope.paper import PAPER_LEDS, PAPER_MICROSCOPE, paper_leds, paper_model, paper_optics, phase_image
+from fouriscope.paper import PAPER_LEDS, PAPER_MICROSCOPE, paper_leds, paper_optics, phase_image
 from fouriscope.run import ReconstructionConfig
 from fouriscope.run.files import atomic_write, write_text
 from fouriscope.run.memory import memory_needed
@@ -47,6 +48,7 @@ def run_simulation(
     ] = None,
     frame: Annotated[int, typer.Option(min=8, help="Rows and columns of a frame.")] = 100,
     radius: Annotated[float, typer.Option(help="Radius of the LED disc in pitches; 9.5 gives 293 LEDs.")] = 9.5,
+    die: Annotated[float, typer.Option(help="Side of the LEDs' square dies in metres; 0.5 mm is 0.5e-3.")] = 0.0,
     field: Annotated[
         bool,
         typer.Option("--field/--no-field", help="A large field: angles change over it, and it is not periodic."),
@@ -90,11 +92,12 @@ def run_simulation(
     camera = None if photons is None else Camera(photons, offset=100)
     snr_db = snr if photons is None else None
     kind: Literal["stack", "frame"] = "stack" if noise == "stack" else "frame"
-    illumination = {"kind": "disc", **PAPER_LEDS, "radius": radius}
+    illumination = {"kind": "disc", **PAPER_LEDS, "radius": radius} | ({"die": die} if die else {})
+    leds = replace(paper_leds(radius), die=die)
     if field:
         optics, shape = paper_optics(), (frame, frame)
         simulation = simulate_field(
-            *(optics, paper_leds(radius), shape, lambda wanted: phase_image(wanted, phase_range, image)),
+            *(optics, leds, shape, lambda wanted: phase_image(wanted, phase_range, image)),
             camera=camera,
             snr_db=snr_db,
             noise=kind,
@@ -105,7 +108,7 @@ def run_simulation(
         out.mkdir(parents=True, exist_ok=True)
         write_field(out, simulation, illumination, calibrate_pupil=bool(curvature))
     else:
-        model = paper_model(frame, radius)
+        model = ForwardModel(paper_optics(), leds, (frame, frame))
         truth = phase_image(model.object_shape, phase_range, image)
         data = simulate(model, truth, snr_db=snr_db, noise=kind, camera=camera, seed=seed)
         count = len(data)

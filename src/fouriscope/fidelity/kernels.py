@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from fouriscope.fidelity.losses import Loss
-from fouriscope.forward.kernels import JIT, PIECE, box_to_field, crop_spectrum, field_to_half
+from fouriscope.forward.kernels import JIT, PIECE, add_intensity, box_to_field, crop_spectrum, field_to_half
 
 # Stands for the row of a loss in kernels that are written once for all losses and compiled for each.
 loss_row = Loss.row
@@ -99,3 +99,115 @@ def led_gradients(  # type: ignore[no-untyped-def]
         field_to_half(field, half)
         for r in range(box.shape[0]):
             _weigh(half[r], pupil[r], weight, boxes[b, r])
+
+
+@njit(**PIECE)
+def roots(intensity, line):  # type: ignore[no-untyped-def]
+    """line = √intensity, as the field of one source would be."""
+    for c in range(line.size):
+        line[c] = np.sqrt(intensity[c])
+
+
+@njit(**PIECE)
+def factors_of(line, intensity):  # type: ignore[no-untyped-def]
+    """intensity = q, from line = q √intensity. Without light there is no field that q could change."""
+    zero = intensity.dtype.type(0)
+    for c in range(line.size):
+        intensity[c] = line[c].real / np.sqrt(intensity[c]) if intensity[c] > zero else zero
+
+
+@njit(**PIECE)
+def scale_window(field, q, margin):  # type: ignore[no-untyped-def]
+    """field = q ⊙ field in the measured window."""
+    rows, columns = q.shape
+    for r in range(rows):
+        row, factors = field[r + margin, margin : margin + columns], q[r]
+        for c in range(columns):
+            row[c] = complex(row[c].real * factors[c], row[c].imag * factors[c])
+
+
+@njit(**PIECE)
+def clear_margin(field, margin):  # type: ignore[no-untyped-def]
+    """The loss sees nothing outside the measured window."""
+    rows, columns = field.shape
+    if margin > 0:
+        field[:margin] = 0
+        field[rows - margin :] = 0
+        field[:, :margin] = 0
+        field[:, columns - margin :] = 0
+
+
+def sum_gradients(  # type: ignore[no-untyped-def]
+    spectrum,
+    pupils,
+    pupil_index,
+    rows,
+    columns,
+    bounds,
+    grid_rows,
+    grid_columns,
+    margin,
+    frames,
+    frame_index,
+    masks,
+    mask_index,
+    weights,
+    epsilon,
+    with_gradient,
+    boxes,
+    misfits,
+    start,
+    stop,
+):
+    """:func:`led_gradients` of frames that are sums: frame b has the sources m = bounds[b] … bounds[b + 1].
+
+    I = Σ_m |ψ_m|², and ∂d/∂ψ̄_m = q ψ_m with one q for all of them: the loss is evaluated once, for the field √I, and
+    gives q √I. To be compiled :func:`for_loss`.
+    """
+    real = frames.dtype.type
+    most = 0
+    for b in range(start, stop):
+        most = max(most, bounds[b + 1] - bounds[b])
+    box = np.empty(pupils.shape[1:], spectrum.dtype)
+    half = np.empty((grid_rows, pupils.shape[2]), spectrum.dtype)
+    fields = np.empty((most, grid_rows, grid_columns), spectrum.dtype)
+    intensity = np.empty(frames.shape[1:], frames.dtype)
+    summed = np.empty(frames.shape[2], spectrum.dtype)
+    factor = 1.0 / spectrum.size
+    eps = real(epsilon)
+    window_rows, window_columns = intensity.shape
+    for b in range(start, stop):
+        first, last = bounds[b], bounds[b + 1]
+        alone = last - first == 1
+        intensity[:] = 0
+        for m in range(first, last):
+            crop_spectrum(spectrum, pupils[pupil_index[m]], rows[m], columns[m], box)
+            box_to_field(box, half, fields[m - first], factor)
+            if not alone:
+                add_intensity(fields[m - first], margin, intensity)
+        frame, mask = frames[frame_index[b]], masks[mask_index[b]]
+        misfit = 0.0
+        for r in range(window_rows):
+            if alone:
+                line = fields[0, r + margin, margin : margin + window_columns]
+            else:
+                line = summed
+                roots(intensity[r], line)
+            misfit += loss_row(line, frame[r], mask[r], eps)
+            if not alone:
+                factors_of(line, intensity[r])
+        misfits[b] = misfit
+        if not with_gradient:
+            continue
+        weight = real(weights[b])
+        if weight == 0:  # left out, even if it holds NaN
+            boxes[first:last] = 0
+            continue
+        for m in range(first, last):
+            if not alone:
+                scale_window(fields[m - first], intensity, margin)
+            clear_margin(fields[m - first], margin)
+            field_to_half(fields[m - first], half)
+            pupil = pupils[pupil_index[m]]
+            for r in range(box.shape[0]):
+                _weigh(half[r], pupil[r], weight, boxes[m, r])

@@ -26,8 +26,9 @@ GROUP_AT_LEAST = 8
 class Contributions(NamedTuple):
     """What a group of LEDs adds to a gradient, on its way there.
 
-    ``boxes[b]`` is what ``leds[b]`` adds to the derivative of d by the object's spectrum: with the weight
-    ``weights[b]``, on the support box.
+    ``boxes[b]`` is what ``sources[b]``, one of the sources of ``leds[b]``, adds to the derivative of d by the object's
+    spectrum: with the weight ``weights[b]`` of its frame, on the support box. All sources of a frame are in one group.
+    An LED that is a point has one source, of its own number.
     """
 
     model: ForwardModel
@@ -36,6 +37,7 @@ class Contributions(NamedTuple):
     leds: NDArray[np.int64]
     weights: NDArray[np.float64]
     boxes: ComplexArray
+    sources: NDArray[np.int64]
 
 
 Observer = Callable[[Contributions], None]
@@ -95,7 +97,7 @@ class LEDPipeline:
         observer: Observer | None = None,
     ) -> tuple[NDArray[np.float64], RealArray | None]:
         """(d_b for each LED, ∇ Σ_b weights[b] d_b or None)."""
-        from fouriscope.fidelity.kernels import for_loss, led_gradients
+        from fouriscope.fidelity.kernels import for_loss, led_gradients, sum_gradients
         from fouriscope.forward.kernels import add_boxes
 
         model, kind = self.model, self.model.complex_dtype
@@ -106,28 +108,36 @@ class LEDPipeline:
         if with_gradient:
             derivative = self._buffers("derivative", model.object_shape, kind)
             derivative[...] = 0
-        size = group_size(model.geometry, model.dtype.itemsize)
+        size = max(group_size(model.geometry, model.dtype.itemsize), model.sources.most)
         boxes = self._buffers("boxes", (size, *model.pupils.box_shape), kind)
         misfits = np.empty(len(leds))
-        kernel = for_loss(led_gradients, type(loss))
+        points = model.sources.are_points
+        kernel = for_loss(led_gradients if points else sum_gradients, type(loss))
 
-        for first in range(0, len(leds), size):
-            group = slice(first, first + size)
-            rows, columns = model.box_rows[leds[group]], model.box_columns[leds[group]]
+        for part, sources, bounds in model.sources.groups(leds, size):
+            rows, columns = model.box_rows[sources], model.box_columns[sources]
             arguments = (
-                *(spectrum, *model.pupils(leds[group]), rows, columns),
+                *(spectrum, *model.pupils(sources), rows, columns, *(() if points else (bounds,))),
                 *(*model.geometry.grid_shape, model.geometry.margin),
-                *(*data_of(leds[group]), weights[group]),
-                *(loss.epsilon, with_gradient, boxes, misfits[group]),
+                *(*data_of(leds[part]), weights[part]),
+                *(loss.epsilon, with_gradient, boxes, misfits[part]),
             )
-            run_sliced(_bound(kernel, arguments), len(rows))
+            work = _bound(kernel, arguments)
+            run_sliced(work if points else _by_source(work, bounds), len(sources))
             if with_gradient:
                 run_sliced(_bound(add_boxes, (boxes, rows, columns, len(rows), derivative)), model.object_shape[0])
                 if observer is not None:
-                    observer(Contributions(model, loss, spectrum, leds[group], weights[group], boxes[: len(rows)]))
+                    counts = np.diff(bounds)
+                    owners, worth = np.repeat(leds[part], counts), np.repeat(weights[part], counts)
+                    observer(Contributions(model, loss, spectrum, owners, worth, boxes[: len(rows)], sources))
         if not with_gradient:
             return misfits, None
         return misfits, model.pull_back(transmittance, model.inverse_spectrum(derivative, out=derivative))
+
+
+def _by_source(work: Callable[[int, int], None], bounds: NDArray[np.int64]) -> Callable[[int, int], None]:
+    """``work`` on frames, for slices of their sources: what threads share out is the sources, because they cost."""
+    return lambda start, stop: work(int(np.searchsorted(bounds, start)), int(np.searchsorted(bounds, stop)))
 
 
 def _bound(kernel: Callable[..., None], arguments: tuple[Any, ...]) -> Callable[[int, int], None]:

@@ -1,4 +1,4 @@
-"""Where everything lies: the grids of frames and object, and each LED's box in the object's spectrum."""
+"""Where everything lies: the grids of frames and object, and each source's box in the object's spectrum."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ class Grids:
     """The part of a forward model that knows its geometry, and nothing of pupils and objects."""
 
     def _place(self, geometry: Geometry) -> None:
-        """Compute where each LED's box starts in the object's spectrum, in FFT layout (DC first)."""
+        """Compute where each source's box starts in the object's spectrum, in FFT layout (DC first)."""
         self.geometry = geometry
+        self.sources = geometry.sources
         box = geometry.support_box
         self.box_rows = (geometry.whole_bins[:, 0] + box.row0) % geometry.object_shape[0]
         self.box_columns = (geometry.whole_bins[:, 1] + box.col0) % geometry.object_shape[1]
 
     def __len__(self) -> int:
-        """Number of LEDs."""
+        """Number of LEDs, which is the number of frames."""
         return len(self.geometry.na)
 
     @property
@@ -84,13 +85,14 @@ class Grids:
         margin = self.geometry.margin
         return (slice(margin, margin + self.frame_shape[0]), slice(margin, margin + self.frame_shape[1]))
 
-    def boxes(self, led: int) -> tuple[Any, Any]:
-        """Index arrays of LED's box in the object's spectrum and of the support box in the frame's spectrum."""
+    def boxes(self, source: int) -> tuple[Any, Any]:
+        """Index arrays of a source's box in the object's spectrum and of the support box in the frame's spectrum."""
         box = self.geometry.support_box
         rows, columns = np.arange(box.height), np.arange(box.width)
-        source = np.ix_(
-            (self.box_rows[led] + rows) % self.object_shape[0], (self.box_columns[led] + columns) % self.object_shape[1]
+        place = np.ix_(
+            (self.box_rows[source] + rows) % self.object_shape[0],
+            (self.box_columns[source] + columns) % self.object_shape[1],
         )
         grid = self.geometry.grid_shape
         target = np.ix_((box.row0 + rows) % grid[0], (box.col0 + columns) % grid[1])
-        return source, target
+        return place, target

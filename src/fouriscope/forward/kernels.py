@@ -139,6 +139,33 @@ def intensities(spectrum, pupils, pupil_index, rows, columns, grid_rows, grid_co
                 out[b, r, c] = value.real * value.real + value.imag * value.imag
 
 
+@njit(**PIECE)
+def add_intensity(field, margin, total):  # type: ignore[no-untyped-def]
+    """total += |field|² inside the measured window."""
+    columns = total.shape[1]
+    for r in range(total.shape[0]):
+        row, sums = field[r + margin, margin : margin + columns], total[r]
+        for c in range(columns):
+            sums[c] += row[c].real * row[c].real + row[c].imag * row[c].imag
+
+
+@njit(**JIT)
+def summed_intensities(  # type: ignore[no-untyped-def]
+    spectrum, pupils, pupil_index, rows, columns, bounds, grid_rows, grid_columns, margin, out, start, stop
+):
+    """out[b] = Σ_m |√w_m H_m o|² over the sources m = bounds[b] … bounds[b + 1], for b in start…stop."""
+    box = np.empty(pupils.shape[1:], spectrum.dtype)
+    half = np.empty((grid_rows, pupils.shape[2]), spectrum.dtype)
+    field = np.empty((grid_rows, grid_columns), spectrum.dtype)
+    factor = 1.0 / spectrum.size
+    for b in range(start, stop):
+        out[b] = 0
+        for m in range(bounds[b], bounds[b + 1]):
+            crop_spectrum(spectrum, pupils[pupil_index[m]], rows[m], columns[m], box)
+            box_to_field(box, half, field, factor)
+            add_intensity(field, margin, out[b])
+
+
 @njit(inline="always")
 def cos_sin(angle):  # type: ignore[no-untyped-def]
     """Cosine and sine in plain arithmetic, which LLVM can vectorise (calls to libm it cannot): error below 1e-7.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,13 +15,16 @@ from fouriscope.forward import plain
 from fouriscope.forward.grids import Grids, LEDs
 from fouriscope.forward.objects import ComplexArray, ObjectModel, RealArray, object_model
 from fouriscope.forward.pupils import LEDPupils
-from fouriscope.optics import Geometry, Illumination, Optics, Pupil
+from fouriscope.optics import Geometry, Illumination, Optics, Pupil, Sources
 from fouriscope.parallel import run_sliced, thread_count
 
 
 @door_class
 class ForwardModel(Grids):
-    r"""y_i = \|H_i o(x)\|², compiled once from the optics.
+    r"""y_i = Σ_m w_m \|H_m o(x)\|² over the sources m of LED i, compiled once from the optics.
+
+    An LED that is a point is one source of weight 1, and y_i = \|H_i o(x)\|². One with a size is more where that
+    matters (docs/sources.md). Frames, gains and ``leds`` arguments go by LED; fields, boxes and pupils by source.
 
     H_i = F⁻¹ P_i S_i F: the object's spectrum is cropped around the direction k_i of LED i, multiplied by the pupil
     and transformed back on the frame's grid. It is scaled so that an empty object (o = 1) gives unit bright-field
@@ -109,10 +113,12 @@ class ForwardModel(Grids):
         pupil: Pupil | None = None,
         illumination: Illumination | None = None,
         gains: ArrayLike | None = None,
+        sources: Sources | None = None,
     ) -> ForwardModel:
         """The same model with another pupil, other directions or other gains: what a calibration makes of it.
 
         The object's grid stays as it is. Pupils are evaluated when they are used, so this costs next to nothing.
+        ``sources`` are those of the frames if they shall be others than the illumination needs.
         """
         revised = copy.copy(self)
         revised.pupil = self.pupil if pupil is None else pupil
@@ -132,6 +138,12 @@ class ForwardModel(Grids):
                     patch_center=geometry.patch_center,
                 )
             )
+        if sources is not None:
+            if len(sources.offsets) != len(self) + 1:
+                raise InvalidInputError(
+                    f"a model of {len(self)} frames needs sources of as many, got {len(sources.offsets) - 1}"
+                )
+            revised._place(replace(revised.geometry, sources=sources))
         revised.pupils = LEDPupils(revised.geometry, revised.pupil, self.complex_dtype, revised.gains)
         return revised
 
@@ -195,32 +207,37 @@ class ForwardModel(Grids):
         return out
 
     def intensity(self, x: RealArray, leds: LEDs = None) -> RealArray:
-        """|H_i o(x)|² for each LED of ``leds`` (all by default), of shape (LEDs, rows, columns)."""
+        """Σ_m w_m |H_m o(x)|² for each LED of ``leds`` (all by default), of shape (LEDs, rows, columns)."""
         from fouriscope.forward import kernels
 
         indices = self.led_indices(leds)
         spectrum = self.spectrum(self.transmittance(x))
         out = np.empty((len(indices), *self.frame_shape), self.dtype)
         size = self.pupils.at_once
-        for first in range(0, len(indices), size):
-            group = indices[first : first + size]
+        points = self.sources.are_points
+        kernel = kernels.intensities if points else kernels.summed_intensities
+        for part, sources, bounds in self.sources.groups(indices, size):
             arguments = (
-                *(spectrum, *self.pupils(group), self.box_rows[group], self.box_columns[group]),
-                *(*self.geometry.grid_shape, self.geometry.margin, out[first : first + size]),
+                *(spectrum, *self.pupils(sources), self.box_rows[sources], self.box_columns[sources]),
+                *(() if points else (bounds,)),
+                *(*self.geometry.grid_shape, self.geometry.margin, out[part]),
             )
-            run_sliced(lambda start, stop, a=arguments: kernels.intensities(*a, start, stop), len(group))  # type: ignore[misc]
+            run_sliced(lambda start, stop, a=arguments: kernel(*a, start, stop), len(out[part]))  # type: ignore[misc]
         return out
 
     def field(self, x: RealArray, leds: LEDs = None) -> ComplexArray:
-        """H_i o(x): the complex field at the camera, inside the window."""
+        """√w_m H_m o(x): the complex fields at the camera, inside the window, one for each *source* of ``leds``.
+
+        A frame is the sum of the |·|² of its sources' fields; ``model.sources.of(leds)`` says whose they are.
+        """
         return self.apply(self.transmittance(x), leds)
 
     def apply(self, transmittance: ComplexArray, leds: LEDs = None) -> ComplexArray:
-        """H_i o for a complex object o, which is linear in it."""
+        """√w_m H_m o of each source of ``leds`` for a complex object o, which is linear in it."""
         return plain.apply(self, transmittance, leds)
 
     def adjoint(self, fields: ComplexArray, leds: LEDs = None) -> ComplexArray:
-        """Σ_i H_i† fields_i: from fields at the camera back to the object."""
+        """Σ_m √w_m H_m† fields_m: from the sources' fields at the camera back to the object."""
         return plain.adjoint(self, fields, leds)
 
     @door
@@ -228,7 +245,8 @@ class ForwardModel(Grids):
         """Σ_i w_i |P_i|² at every frequency of the object (DC first), scaled as H: how firmly LEDs hold it.
 
         Without a margin H_i†H_i is diagonal in the spectrum, and this is the diagonal of Σ_i w_i H_i†H_i; with one it
-        is an upper bound. Zero is where no LED sees anything: outside the band. Weights are 1 by default.
+        is an upper bound. Zero is where no LED sees anything: outside the band. Weights are 1 by default. Of an LED
+        with several sources, |P_i|² is the sum over them, each with its own weight.
         """
         from fouriscope.forward import kernels
 
@@ -238,12 +256,10 @@ class ForwardModel(Grids):
             raise InvalidInputError(f"weights must be one for each of {len(indices)} LEDs, got shape {factors.shape}")
         factors = factors * (np.prod(self.geometry.grid_shape) / np.prod(self.object_shape))
         out = np.zeros(self.object_shape, self.dtype)
-        size = self.pupils.at_once
-        for first in range(0, len(indices), size):
-            group = indices[first : first + size]
+        for part, sources, bounds in self.sources.groups(indices, self.pupils.at_once):
             arguments = (
-                *(*self.pupils(group), self.box_rows[group], self.box_columns[group]),
-                *(factors[first : first + size], out),
+                *(*self.pupils(sources), self.box_rows[sources], self.box_columns[sources]),
+                *(np.repeat(factors[part], np.diff(bounds)), out),
             )
             run_sliced(lambda start, stop, a=arguments: kernels.add_coverage(*a, start, stop), out.shape[0])  # type: ignore[misc]
         return out

@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 
 def apply(model: ForwardModel, transmittance: ComplexArray, leds: LEDs) -> ComplexArray:
-    """H_i o for each LED."""
-    indices = model.led_indices(leds)
+    """√w_m H_m o for each source of the LEDs."""
+    indices, _ = model.sources.of(model.led_indices(leds))
     transmittance = model.on_grid("transmittance", transmittance)
     spectrum = np.fft.fft2(np.asarray(transmittance, model.complex_dtype)).astype(model.complex_dtype)
     out = np.empty((len(indices), *model.frame_shape), model.complex_dtype)
     grid = np.zeros(model.geometry.grid_shape, model.complex_dtype)
     scale = grid.size / spectrum.size
-    for b, led in enumerate(indices):
-        source, target = model.boxes(int(led))
+    for b, source in enumerate(indices):
+        place, target = model.boxes(int(source))
         stack, index = model.pupils(indices[b : b + 1])
-        grid[target] = spectrum[source] * stack[index[0]]
+        grid[target] = spectrum[place] * stack[index[0]]
         out[b] = np.fft.ifft2(grid)[model.window] * scale
     return out
 
 
 def adjoint(model: ForwardModel, fields: ComplexArray, leds: LEDs) -> ComplexArray:
-    """Σ_i H_i† fields_i."""
-    indices = model.led_indices(leds)
+    """Σ_m √w_m H_m† fields_m over the sources of the LEDs."""
+    indices, _ = model.sources.of(model.led_indices(leds))
     fields = numbers("fields", fields)
     if fields.shape != (len(indices), *model.frame_shape):
         raise InvalidInputError(
@@ -41,9 +41,9 @@ def adjoint(model: ForwardModel, fields: ComplexArray, leds: LEDs) -> ComplexArr
         )
     spectrum = np.zeros(model.object_shape, model.complex_dtype)
     padded = np.zeros(model.geometry.grid_shape, model.complex_dtype)
-    for b, led in enumerate(indices):
-        source, target = model.boxes(int(led))
+    for b, source in enumerate(indices):
+        place, target = model.boxes(int(source))
         stack, index = model.pupils(indices[b : b + 1])
         padded[model.window] = fields[b]
-        spectrum[source] += np.conj(stack[index[0]]) * np.fft.fft2(padded)[target].astype(model.complex_dtype)
+        spectrum[place] += np.conj(stack[index[0]]) * np.fft.fft2(padded)[target].astype(model.complex_dtype)
     return np.fft.ifft2(spectrum).astype(model.complex_dtype)

@@ -1,4 +1,4 @@
-"""The pupil as each LED sees it: moved by the fraction of a bin that the whole-bin crop leaves over."""
+"""The pupil as each source sees it: moved by the fraction of a bin that the whole-bin crop leaves over."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from fouriscope.optics import Geometry, Pupil
 from fouriscope.optics.objective import EDGE_TOLERANCE
 from fouriscope.parallel import run_sliced
 
-# Above this, pupils are computed for each group of LEDs when they are needed instead of being kept.
+# Above this, pupils are computed for each group of sources when they are needed instead of being kept.
 KEEP_AT_MOST_BYTES = 32 * 2**20
-# Those that are not kept are computed for so many LEDs at a time.
+# Those that are not kept are computed for so many at a time.
 AT_ONCE, AT_ONCE_AT_LEAST, AT_ONCE_BYTES = 64, 8, 24 * 2**20
 
 
 def kept_bytes(geometry: Geometry, dtype: np.dtype[Any]) -> int:
     """Bytes of the pupils that a model keeps: all of them, or none."""
     box = geometry.support_box
-    size = len(geometry.na) * box.height * box.width * dtype.itemsize
+    size = len(geometry.sources) * box.height * box.width * dtype.itemsize
     return size if size <= KEEP_AT_MOST_BYTES else 0
 
 
 class LEDPupils:
-    """√g_i · P((m − fraction_i) · du) on the support box, for every LED i of gain g_i.
+    """√(g_i w_m) · P((k − fraction_m) · du) on the support box, for every source m of weight w_m and LED i of gain g_i.
 
-    The disc is evaluated at the exact sub-bin coordinates and its edge is hard, so an LED just outside the pupil
-    stays dark. An LED's pupil is computed when it is first asked for, and kept if all of them would fit into
+    The disc is evaluated at the exact sub-bin coordinates and its edge is hard, so a source just outside the pupil
+    stays dark. A pupil is computed when it is first asked for, and kept if all of them would fit into
     ``KEEP_AT_MOST_BYTES``; so a model that a calibration replaces after each minibatch costs only what it uses.
     """
 
@@ -41,8 +41,9 @@ class LEDPupils:
         self.dtype = dtype
         box = geometry.support_box
         self.box_shape = (box.height, box.width)
-        count = len(geometry.na)
-        self._roots = np.ones(count) if gains is None else np.sqrt(gains)
+        sources = geometry.sources
+        brightness = np.ones(len(geometry.na)) if gains is None else gains
+        self._roots = np.sqrt(brightness[sources.frames] * sources.weights)
         self._reserve()
         self._constants = self._compile()
 
@@ -55,7 +56,7 @@ class LEDPupils:
         self._reserve()
 
     def _reserve(self) -> None:
-        count = len(self.geometry.na)
+        count = len(self.geometry.sources)
         self._stack: NDArray[Any] | None = None
         self._known = np.zeros(count, bool)
         self._lock = threading.Lock()
@@ -64,26 +65,26 @@ class LEDPupils:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are kept once every LED has been asked for."""
+        """Bytes that are kept once every source has been asked for."""
         return 0 if self._stack is None else self._stack.nbytes
 
     @property
     def at_once(self) -> int:
-        """LEDs whose pupils should be asked for together: 64, or as many as fit into some bytes, but 8."""
+        """Sources whose pupils should be asked for together: 64, or as many as fit into some bytes, but 8."""
         one = self.box_shape[0] * self.box_shape[1] * self.dtype.itemsize
         return min(AT_ONCE, max(AT_ONCE_AT_LEAST, AT_ONCE_BYTES // one))
 
-    def __call__(self, leds: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """(stack, index) such that ``stack[index[b]]`` is the pupil of ``leds[b]``."""
+    def __call__(self, sources: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """(stack, index) such that ``stack[index[b]]`` is the pupil of ``sources[b]``."""
         if self._stack is None:
-            return self._evaluate(leds), np.arange(len(leds))
-        if not self._known[leds].all():
+            return self._evaluate(sources), np.arange(len(sources))
+        if not self._known[sources].all():
             with self._lock:  # models are shared by threads
-                missing = np.unique(leds[~self._known[leds]])
+                missing = np.unique(sources[~self._known[sources]])
                 if len(missing):
                     self._stack[missing] = self._evaluate(missing)
                     self._known[missing] = True
-        return self._stack, leds
+        return self._stack, sources
 
     def on_frame_grid(self, box_values: NDArray[Any]) -> NDArray[Any]:
         """Values on the support box as an array on the frame's frequency grid, zero frequency at n//2."""
@@ -102,17 +103,24 @@ class LEDPupils:
         columns = (grid[1] // 2 + box.col0 + np.arange(box.width)) % grid[1]
         return np.ix_(rows, columns)
 
-    def _evaluate(self, leds: NDArray[np.int64]) -> NDArray[Any]:
+    def _evaluate(self, sources: NDArray[np.int64]) -> NDArray[Any]:
         from fouriscope.forward._pupil_kernels import evaluate_pupils
 
-        stack = np.empty((len(leds), *self.box_shape), self.dtype)
+        stack = np.empty((len(sources), *self.box_shape), self.dtype)
         box = self.geometry.support_box
-        arguments = (self.geometry.fractions[leds], self._roots[leds], box.row0, box.col0, *self._constants, stack)
-        run_sliced(lambda start, stop: evaluate_pupils(*arguments, start, stop), len(leds))
+        arguments = (
+            self.geometry.fractions[sources],
+            self._roots[sources],
+            box.row0,
+            box.col0,
+            *self._constants,
+            stack,
+        )
+        run_sliced(lambda start, stop: evaluate_pupils(*arguments, start, stop), len(sources))
         return stack
 
     def _compile(self) -> tuple[Any, ...]:
-        """What all LEDs share, as the kernel wants it."""
+        """What all sources share, as the kernel wants it."""
         geometry, pupil, optics = self.geometry, self.pupil, self.geometry.optics
         steps = np.asarray(geometry.frequency_step) / optics.cutoff
         table = np.ones((1, 1), np.complex128)

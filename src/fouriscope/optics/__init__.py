@@ -11,6 +11,7 @@ from fouriscope.optics.objective import Optics
 from fouriscope.optics.pupil import Pupil
 from fouriscope.optics.report import OpticsReport, report_geometry
 from fouriscope.optics.slide import GlassSlide
+from fouriscope.optics.sources import Sources
 from fouriscope.optics.zernike_polynomials import noll_to_nm, zernike
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Optics",
     "OpticsReport",
     "Pupil",
+    "Sources",
     "SupportBox",
     "automatic_margin",
     "automatic_object_shape",

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import FloatArray, read_only_pairs, require_point, select, sines, told_of_directions
+from fouriscope.optics.die import DieShape, Spread
 from fouriscope.optics.illumination import Illumination, require_height
 
 
@@ -110,6 +111,22 @@ class Adjusted:
         """Of the base, which patches off the axis need."""
         height: float | None = getattr(self.base, "height", None)
         return height
+
+    @property
+    def die(self) -> float:
+        """Of the base; 0 is a point."""
+        return self.base.die if isinstance(self.base, Spread) else 0.0
+
+    @property
+    def die_shape(self) -> DieShape:
+        return self.base.die_shape if isinstance(self.base, Spread) else "square"
+
+    def die_directions(self, points: FloatArray, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
+        """(N, K, 2) directions under which ``points`` (K, 2) of each LED's die are seen, in units of its side."""
+        if not isinstance(self.base, Spread):
+            return np.repeat(self.directions(patch_center)[:, None], len(points), axis=1)
+        moved: FloatArray = self.base.die_directions(points, patch_center) + self.shifts[:, None]
+        return moved
 
     def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
         """(N, 2) array of (na_y, na_x) at the patch centred ``patch_center`` = (y, x) metres from the optical axis."""

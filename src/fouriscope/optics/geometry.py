@@ -1,13 +1,14 @@
 """Optics and illumination compiled into grids: which part of the object's spectrum reaches which frame.
 
-Indices of frequency are whole numbers that are 0 at DC. Frame i is the inverse transform of pupil × a crop of the
-object's spectrum around its direction. The crop takes the object's bins n = m + whole_bins[i] to the frame's bins m,
-and the pupil is evaluated at (m − fractions[i])·du: the crop stays on whole bins and no direction is rounded.
+Indices of frequency are whole numbers that are 0 at DC. The field of source i is the inverse transform of pupil × a
+crop of the object's spectrum around its direction. The crop takes the object's bins n = m + whole_bins[i] to the
+frame's bins m, and the pupil is evaluated at (m − fractions[i])·du: the crop stays on whole bins and no direction is
+rounded.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -16,9 +17,11 @@ from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import require_point
+from fouriscope.optics.die import die_sources, largest_na
 from fouriscope.optics.grid_shapes import Band, automatic_object_shape, require_margin, require_shape
 from fouriscope.optics.illumination import Illumination
 from fouriscope.optics.objective import Optics
+from fouriscope.optics.sources import Sources
 
 # The disc is tested in cycles per metre and the box is computed in bins; this is more than their rounding can differ.
 _ROUNDING = 1e-9
@@ -42,7 +45,7 @@ class Geometry:
     optics
         The microscope.
     na
-        (N, 2) directions (na_y, na_x) of the LEDs at this patch.
+        (N, 2) directions (na_y, na_x) of the LEDs (of their middles) at this patch.
     frame_shape
         (rows, columns) of a measured frame.
     margin
@@ -51,6 +54,8 @@ class Geometry:
         (rows, columns) of the reconstructed object, margin included.
     patch_center
         (y, x) in metres from the optical axis.
+    sources
+        The coherent sources of the frames; by default one for each LED.
 
     Examples
     --------
@@ -68,6 +73,7 @@ class Geometry:
     margin: int
     object_shape: tuple[int, int]
     patch_center: tuple[float, float] = (0.0, 0.0)
+    sources: Sources = field(default_factory=lambda: Sources.points(np.zeros((0, 2))))
 
     @classmethod
     def compile(
@@ -98,15 +104,17 @@ class Geometry:
             if object_shape != "auto":
                 raise InvalidInputError(f"object_shape must be 'auto' or (rows, columns), got {object_shape!r}.")
             grid = (frame[0] + 2 * border, frame[1] + 2 * border)
-            largest = float(np.hypot(na[:, 0], na[:, 1]).max())
+            largest = largest_na(illumination, center)
             object_shape = automatic_object_shape(optics, largest, grid, band)
-        return cls(optics, na, frame, border, object_shape, center)
+        return cls(optics, na, frame, border, object_shape, center, die_sources(illumination, optics, center))
 
     def __post_init__(self) -> None:
         na = np.array(self.na, dtype=np.float64)
         if na.ndim != 2 or na.shape[1] != 2 or len(na) == 0 or not np.isfinite(na).all():
             raise InvalidInputError(f"na must be a finite (N, 2) array of (na_y, na_x), got shape {na.shape}.")
         object.__setattr__(self, "na", _read_only(na))
+        if not len(self.sources):
+            object.__setattr__(self, "sources", Sources.points(self.na))
         object.__setattr__(self, "frame_shape", require_shape("frame_shape", self.frame_shape))
         object.__setattr__(self, "margin", require_margin(self.margin))
         object.__setattr__(self, "object_shape", require_shape("object_shape", self.object_shape))
@@ -143,29 +151,38 @@ class Geometry:
 
     @property
     def bright_field(self) -> NDArray[np.bool_]:
-        """(N,) whether the direct light of each LED passes the pupil: |na| ≤ NA."""
+        """(N,) whether the direct light of (the middle of) each LED passes the pupil: |na| ≤ NA."""
         return self.optics.passes(self.illumination_na)
 
     @cached_property
+    def direct_light(self) -> NDArray[np.float64]:
+        """(N,) the share of each LED's direct light that passes the pupil: 1 in bright field, 0 in dark field, and
+        between them where an LED with a size stands across the pupil's edge."""
+        passing = self.optics.passes(np.hypot(self.sources.na[:, 0], self.sources.na[:, 1]))
+        weights = self.sources.weights
+        shares = np.add.reduceat(np.where(passing, weights, 0.0), self.sources.offsets[:-1])
+        return _read_only(shares / np.add.reduceat(weights, self.sources.offsets[:-1]))
+
+    @cached_property
     def shifts(self) -> NDArray[np.float64]:
-        """(N, 2) direction of each LED in bins of (row, column) frequency: na/λ/du."""
-        return _read_only(self.na / self.optics.wavelength / np.asarray(self.frequency_step))
+        """(M, 2) direction of each source in bins of (row, column) frequency: na/λ/du."""
+        return _read_only(self.sources.na / self.optics.wavelength / np.asarray(self.frequency_step))
 
     @cached_property
     def whole_bins(self) -> NDArray[np.int64]:
-        """(N, 2) the shifts rounded to whole bins (halves to even): where each LED's crop is centred."""
+        """(M, 2) the shifts rounded to whole bins (halves to even): where each source's crop is centred."""
         bins = np.rint(self.shifts).astype(np.int64)
         bins.setflags(write=False)
         return bins
 
     @cached_property
     def fractions(self) -> NDArray[np.float64]:
-        """(N, 2) shifts − whole_bins, from −½ to ½: by how much each LED's pupil moves within its crop."""
+        """(M, 2) shifts − whole_bins, from −½ to ½: by how much each source's pupil moves within its crop."""
         return _read_only(self.shifts - self.whole_bins)
 
     @cached_property
     def support_box(self) -> SupportBox:
-        """The smallest box of frame bins that bounds the pupil discs of all LEDs, each moved by its fraction."""
+        """The smallest box of frame bins that bounds the pupil discs of all sources, each moved by its fraction."""
         radius = self.optics.cutoff / np.asarray(self.frequency_step)
         lowest = np.ceil(self.fractions.min(axis=0) - radius - _ROUNDING).astype(int)
         highest = np.floor(self.fractions.max(axis=0) + radius + _ROUNDING).astype(int)
@@ -208,11 +225,12 @@ class Geometry:
         beyond = np.any((first < -(size // 2)) | (last > (size - 1) // 2), axis=1)
         if not beyond.any():
             return
-        led = int(np.argmax(np.where(beyond, self.illumination_na, -1)))
+        source = int(np.argmax(np.where(beyond, np.hypot(*self.sources.na.T), -1)))
+        led, at = int(self.sources.frames[source]), self.sources.na[source]
         limits = (size - 1) // 2 * np.asarray(self.frequency_step) * self.optics.wavelength
         needed = np.maximum(np.maximum(-2 * first, 2 * last + 1).max(axis=0), grid).tolist()
         raise InvalidInputError(
-            f"LED {led} at (na_y, na_x) = ({self.na[led, 0]:.4f}, {self.na[led, 1]:.4f}) with the objective's NA "
+            f"LED {led} at (na_y, na_x) = ({at[0]:.4f}, {at[1]:.4f}) with the objective's NA "
             f"{self.optics.na:g} reaches outside the object's spectrum, which for shape {shape} ends at NA "
             f"({limits[0]:.4f}, {limits[1]:.4f}); the smallest object_shape that would do is {tuple(needed)}."
         )

@@ -26,6 +26,7 @@ from fouriscope.optics._points import (
     sines,
     told_of_directions,
 )
+from fouriscope.optics.die import DieShape, require_die, require_room
 from fouriscope.optics.objective import require_finite, require_positive, require_within
 from fouriscope.optics.rings import ring_points
 from fouriscope.optics.slide import GlassSlide, tangent_through_slide
@@ -73,6 +74,11 @@ class LEDArray:
         (y, x) in metres: lateral displacement of the array, after the rotation.
     slide
         The glass slide, if its refraction matters.
+    die
+        How large the light-emitting part of an LED is: the side of a square, parallel to the array's axes, or the
+        diameter of a disc, in metres. 0 is a point. See docs/sources.md.
+    die_shape
+        "square" or "round".
 
     Examples
     --------
@@ -88,6 +94,8 @@ class LEDArray:
     rotation: float = 0.0
     offset: tuple[float, float] = (0.0, 0.0)
     slide: GlassSlide | None = None
+    die: float = 0.0
+    die_shape: DieShape = "square"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "positions", read_only_pairs("LED positions", "(y, x) in metres", self.positions))
@@ -102,6 +110,9 @@ class LEDArray:
                 f"the slide must be thinner than height = {self.height:g} m, got {self.slide.thickness:g} m; "
                 "height runs from the LEDs to the sample and contains the slide."
             )
+        object.__setattr__(self, "die", require_die(self.die, self.die_shape))
+        if self.die and len(self.positions) > 1:
+            require_room(self.die, self.positions)
 
     @classmethod
     @door
@@ -113,9 +124,12 @@ class LEDArray:
         rotation: float = 0.0,
         offset: tuple[float, float] = (0.0, 0.0),
         slide: GlassSlide | None = None,
+        die: float = 0.0,
+        die_shape: DieShape = "square",
     ) -> LEDArray:
         """LEDs anywhere: ``positions`` is (N, 2), (y, x) in metres."""
-        return cls(read_only_pairs("LED positions", "(y, x) in metres", positions), height, rotation, offset, slide)
+        pairs = read_only_pairs("LED positions", "(y, x) in metres", positions)
+        return cls(pairs, height, rotation, offset, slide, die, die_shape)
 
     @classmethod
     @door
@@ -128,6 +142,8 @@ class LEDArray:
         rotation: float = 0.0,
         offset: tuple[float, float] = (0.0, 0.0),
         slide: GlassSlide | None = None,
+        die: float = 0.0,
+        die_shape: DieShape = "square",
     ) -> LEDArray:
         """A lattice of ``shape`` = (rows, columns), or n for n × n, centred on the origin, in row-major order."""
         sizes = shape if isinstance(shape, Sequence | np.ndarray) else (shape, shape)
@@ -140,7 +156,9 @@ class LEDArray:
         step = require_positive("pitch", pitch)
         y = (np.arange(rows, dtype=np.float64) - (rows - 1) / 2) * step
         x = (np.arange(columns, dtype=np.float64) - (columns - 1) / 2) * step
-        return cls.at(_row_major(y, x), height, rotation=rotation, offset=offset, slide=slide)
+        return cls.at(
+            _row_major(y, x), height, rotation=rotation, offset=offset, slide=slide, die=die, die_shape=die_shape
+        )
 
     @classmethod
     @door
@@ -153,6 +171,8 @@ class LEDArray:
         rotation: float = 0.0,
         offset: tuple[float, float] = (0.0, 0.0),
         slide: GlassSlide | None = None,
+        die: float = 0.0,
+        die_shape: DieShape = "square",
     ) -> LEDArray:
         """The lattice points nearer to the origin than ``radius``, counted in pitches, in row-major order."""
         require_few(math.pi * require_positive("radius", radius) ** 2)
@@ -161,7 +181,7 @@ class LEDArray:
         lattice = _row_major(steps, steps)
         inside = np.hypot(lattice[:, 0], lattice[:, 1]) < radius
         positions = lattice[inside] * require_positive("pitch", pitch)
-        return cls.at(positions, height, rotation=rotation, offset=offset, slide=slide)
+        return cls.at(positions, height, rotation=rotation, offset=offset, slide=slide, die=die, die_shape=die_shape)
 
     @classmethod
     @door
@@ -177,6 +197,8 @@ class LEDArray:
         rotation: float = 0.0,
         offset: tuple[float, float] = (0.0, 0.0),
         slide: GlassSlide | None = None,
+        die: float = 0.0,
+        die_shape: DieShape = "square",
     ) -> LEDArray:
         """``size`` × ``size`` LEDs of a square lattice, lit in a spiral from the centre, or the first ``count``.
 
@@ -195,7 +217,15 @@ class LEDArray:
             )
         require_few(lit)
         steps = spiral_steps(lit, even=side % 2 == 0, start=start, clockwise=clockwise)
-        return cls.at(steps * require_positive("pitch", pitch), height, rotation=rotation, offset=offset, slide=slide)
+        return cls.at(
+            steps * require_positive("pitch", pitch),
+            height,
+            rotation=rotation,
+            offset=offset,
+            slide=slide,
+            die=die,
+            die_shape=die_shape,
+        )
 
     @classmethod
     @door
@@ -209,12 +239,22 @@ class LEDArray:
         rotation: float = 0.0,
         offset: tuple[float, float] = (0.0, 0.0),
         slide: GlassSlide | None = None,
+        die: float = 0.0,
+        die_shape: DieShape = "square",
     ) -> LEDArray:
         """Concentric rings of ``radii`` metres with ``counts`` LEDs each; radius 0 with count 1 is a centre LED.
 
         The first LED of each ring lies at ``start_angle`` (radians from x towards y), the others follow in equal steps.
         """
-        return cls.at(ring_points(radii, counts, start_angle), height, rotation=rotation, offset=offset, slide=slide)
+        return cls.at(
+            ring_points(radii, counts, start_angle),
+            height,
+            rotation=rotation,
+            offset=offset,
+            slide=slide,
+            die=die,
+            die_shape=die_shape,
+        )
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -227,12 +267,22 @@ class LEDArray:
             told.append("displaced by ({:.3g}, {:.3g}) mm".format(*(1e3 * part for part in self.offset)))
         if self.slide is not None:
             told.append(f"{self.slide.thickness * 1e3:.3g} mm of glass")
+        if self.die:
+            told.append(f"{'dies' if self.die_shape == 'square' else 'round dies'} of {self.die * 1e3:.3g} mm")
         return f"LEDArray: {', '.join(told)}"
 
     def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
         """(N, 2) array of (na_y, na_x) at the patch centred ``patch_center`` = (y, x) metres from the optical axis."""
+        return self._directions(self.positions, patch_center)
+
+    def die_directions(self, points: FloatArray, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
+        """(N, K, 2) directions under which ``points`` (K, 2) of each LED's die are seen, in units of its side."""
+        places = self.positions[:, None] + self.die * np.asarray(points)
+        return self._directions(places.reshape(-1, 2), patch_center).reshape(places.shape)
+
+    def _directions(self, positions: FloatArray, patch_center: tuple[float, float]) -> FloatArray:
         cos, sin = math.cos(self.rotation), math.sin(self.rotation)
-        y, x = self.positions.T
+        y, x = positions.T
         rotated = np.stack([x * sin + y * cos, x * cos - y * sin], axis=1)
         lateral = rotated + np.asarray(self.offset) - np.asarray(require_point("patch_center", patch_center))
         if self.slide is None:
@@ -260,12 +310,12 @@ class LEDArray:
     ) -> LEDArray:
         """The array as a rigid body, displaced by ``shift`` = (y, x) in metres and turned by ``turn`` radians, with
         its height and the distances between its LEDs multiplied by ``height`` and ``pitch``."""
-        return LEDArray(
-            self.positions * pitch,
-            self.height * height,
-            self.rotation + turn,
-            (self.offset[0] + shift[0], self.offset[1] + shift[1]),
-            self.slide,
+        return replace(
+            self,
+            positions=self.positions * pitch,
+            height=self.height * height,
+            rotation=self.rotation + turn,
+            offset=(self.offset[0] + shift[0], self.offset[1] + shift[1]),
         )
 
     def subset(self, indices: ArrayLike) -> LEDArray:

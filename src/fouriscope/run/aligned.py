@@ -58,4 +58,5 @@ def _lights(acquisition: Acquisition, before: dict[str, Any]) -> dict[str, Any]:
         "rotation": lights.rotation,
         "offset": list(lights.offset),
         **slide,
+        **({"die": lights.die, "die_shape": lights.die_shape} if lights.die else {}),
     }

@@ -16,6 +16,7 @@ from fouriscope.fidelity.pipeline import group_size
 from fouriscope.forward.objects import object_model
 from fouriscope.forward.pupils import kept_bytes
 from fouriscope.optics import Geometry
+from fouriscope.parallel import thread_count
 from fouriscope.settings import ReconstructionConfig, RunConfig
 
 __all__ = [
@@ -56,6 +57,8 @@ def memory_needed(geometry: Geometry, config: ReconstructionConfig, *, frames: i
     group = group_size(geometry, itemsize)
     kept = kept_bytes(geometry, np.dtype(np.complex64 if itemsize == 4 else np.complex128))
     in_flight = group * (2 * int(np.prod(geometry.frame_shape)) + 2 * box.height * box.width * 2) * itemsize
+    if not geometry.sources.are_points:  # the fields of a frame's sources wait side by side, in each thread
+        in_flight += thread_count() * geometry.sources.most * int(np.prod(geometry.grid_shape)) * 2 * itemsize
     return int(np.prod(geometry.object_shape)) * images * itemsize + kept + in_flight + frames
 
 

@@ -35,6 +35,7 @@ def build_illumination(section: Any, folder: Path = Path()) -> Illumination:
         return table.illumination(height=section.height, rotation=section.rotation, offset=section.offset)
     slide = GlassSlide(section.slide_thickness, section.slide_index) if section.slide_thickness else None
     common: dict[str, Any] = {"rotation": section.rotation, "offset": section.offset, "slide": slide}
+    common |= {"die": section.die, "die_shape": section.die_shape}
     if isinstance(section, FileSection):
         table = read_led_table(folder / section.path)
         try:

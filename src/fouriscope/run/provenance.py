@@ -88,13 +88,15 @@ def describe_acquisition(acquisition: Acquisition, digest: FrameDigest) -> dict[
 def _illumination_section(illumination: Illumination, patch_center: tuple[float, float]) -> dict[str, Any]:
     if isinstance(illumination, LEDArray):
         slide = illumination.slide
+        die = {"die": illumination.die, "die_shape": illumination.die_shape} if illumination.die else {}
+        glass = {} if slide is None else {"slide_thickness": slide.thickness, "slide_index": slide.index}
         return {
             "kind": "positions",
             "positions": illumination.positions.tolist(),
             "height": illumination.height,
             "rotation": illumination.rotation,
             "offset": list(illumination.offset),
-        } | ({} if slide is None else {"slide_thickness": slide.thickness, "slide_index": slide.index})
+        } | (glass | die)
     if isinstance(illumination, Directions):
         height = {} if illumination.height is None else {"height": illumination.height}
         return {"kind": "directions", "na": illumination.na.tolist()} | height

@@ -12,6 +12,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Adjusted, Directions, LEDArray
 from fouriscope.optics._points import told_of_directions
+from fouriscope.optics.die import DieShape
 
 FloatArray = NDArray[np.float64]
 
@@ -38,6 +39,8 @@ class ResultGeometry:
         Of an :class:`~fouriscope.LEDArray`, (N, 2) metres, metres, radians and (y, x) metres; None where there is none.
     slide
         (thickness in metres, index) of the glass slide, or None.
+    die, die_shape
+        How large the LEDs are, in metres, and "square" or "round"; 0 is a point.
     gains
         (N,) recovered intensity of each LED, 1 as it was assumed; None where they were not estimated.
     nominal_na
@@ -57,6 +60,8 @@ class ResultGeometry:
     rotation: float | None = None
     offset: tuple[float, float] | None = None
     slide: tuple[float, float] | None = None
+    die: float = 0.0
+    die_shape: DieShape = "square"
     gains: FloatArray | None = None
     nominal_na: FloatArray | None = None
 
@@ -88,7 +93,7 @@ class ResultGeometry:
         if isinstance(light, LEDArray):
             slide = None if light.slide is None else (light.slide.thickness, light.slide.index)
             source = {"positions": light.positions, "height": light.height, "rotation": light.rotation}
-            source |= {"offset": light.offset, "slide": slide}
+            source |= {"offset": light.offset, "slide": slide, "die": light.die, "die_shape": light.die_shape}
         elif isinstance(light, Directions):
             source = {"height": light.height}
         return cls(
@@ -131,6 +136,8 @@ class ResultGeometry:
             rotation=numbers["rotation_rad"],
             offset=None if offset is None else tuple(offset),
             slide=None if slide is None else (slide["thickness_m"], slide["index"]),
+            die=numbers.get("die_m", 0.0),
+            die_shape=numbers.get("die_shape", "square"),
             gains=columns.get("gain"),
             nominal_na=pairs("nominal_na_y", "nominal_na_x"),
         )
@@ -185,6 +192,7 @@ class ResultGeometry:
             "rotation_rad": self.rotation,
             "offset_m": None if self.offset is None else list(self.offset),
             "slide": slide,
+            **({"die_m": self.die, "die_shape": self.die_shape} if self.die else {}),
             "defocus_m": self.defocus,
             "zernike_rad_rms": {str(index): value for index, value in self.zernike.items()},
         }

@@ -129,6 +129,8 @@ class Geometry(Part):
     rotation_rad: Number | None
     offset_m: Pair | None
     slide: Slide | None
+    die_m: Number = 0.0
+    die_shape: Literal["square", "round"] = "square"
     pupil: PupilNumbers | None = None
 
 

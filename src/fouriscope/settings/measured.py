@@ -147,6 +147,10 @@ class _LEDs(Section):
     offset: Pair = Field(default=(0.0, 0.0), description="(y, x) of the array")
     slide_thickness: Thickness = Field(default=0.0, description="of glass between LEDs and sample")
     slide_index: RefractiveIndex = Field(default=1.52, description="refractive index of that glass")
+    die: Thickness = Field(
+        default=0.0, description="the part of an LED that shines: side of a square or diameter; 0 is a point"
+    )
+    die_shape: Literal["square", "round"] = Field(default="square", description="of that part (docs/sources.md)")
 
 
 class SquareSection(_LEDs):
@@ -223,6 +227,10 @@ class FileSection(Section):
     offset: Pair = Field(default=(0.0, 0.0), description="(y, x) of the array")
     slide_thickness: Thickness = Field(default=0.0, description="of glass between LEDs and sample")
     slide_index: RefractiveIndex = Field(default=1.52, description="refractive index of that glass")
+    die: Thickness = Field(
+        default=0.0, description="the part of an LED that shines: side of a square or diameter; 0 is a point"
+    )
+    die_shape: Literal["square", "round"] = Field(default="square", description="of that part (docs/sources.md)")
 
 
 ILLUMINATIONS: dict[str, type[Section]] = {

@@ -41,11 +41,11 @@ def mean_light(spectrum: ComplexArray) -> float:
 
 
 def union_of_pupils(model: ForwardModel) -> RealArray:
-    """The largest |P_i| of all LEDs, for each bin of the support box."""
+    """The largest |P_m| of all sources, for each bin of the support box."""
     union = np.zeros(model.pupils.box_shape, model.dtype)
     size = model.pupils.at_once
-    for first in range(0, len(model), size):
-        stack, index = model.pupils(np.arange(first, min(first + size, len(model))))
+    for first in range(0, len(model.sources), size):
+        stack, index = model.pupils(np.arange(first, min(first + size, len(model.sources))))
         np.maximum(union, np.abs(stack[index]).max(axis=0), out=union)
     return union
 
@@ -60,13 +60,28 @@ def visit(
     """Visit ``leds`` in turn, updating both arrays in place: (misfit, light) of each."""
     from fouriscope.fidelity.kernels import for_loss
     from fouriscope.solvers._epry_kernels import sweep
+    from fouriscope.solvers._epry_sum_kernel import sweep_sums
 
     model, loss = fidelity.model, fidelity.loss
     misfits, lights = np.empty(len(leds)), np.empty(len(leds))
-    for_loss(sweep, type(loss))(
-        *(spectrum, correction, *model.pupils(leds), model.box_rows[leds], model.box_columns[leds]),
+    points = model.sources.are_points
+    sources, bounds = (leds, np.arange(0)) if points else model.sources.of(leds)
+    for_loss(sweep if points else sweep_sums, type(loss))(
+        *(spectrum, correction, *model.pupils(sources), model.box_rows[sources], model.box_columns[sources]),
+        *(() if points else (bounds, _shares(model, sources, bounds))),
         *(*model.geometry.grid_shape, model.geometry.margin),
         *fidelity.data_of(leds),
         *(loss.epsilon, loss.is_projection, *steps, DAMPING, misfits, lights),
     )
     return misfits, lights
+
+
+def _shares(model: ForwardModel, sources: NDArray[np.int64], bounds: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The part of its frame's light that each source has: by so much of a step it moves the object.
+
+    The sources of an LED see nearly the same frequencies. If each went the whole way, together they would go as many
+    times too far.
+    """
+    weights = model.sources.weights[sources]
+    totals = np.add.reduceat(weights, bounds[:-1])
+    return np.asarray(weights / np.repeat(totals, np.diff(bounds)))

@@ -13,7 +13,7 @@ from fouriscope.fidelity.kernels import loss_row
 from fouriscope.forward.kernels import PIECE, box_to_field, crop_spectrum, field_to_half
 
 # The gradient of the amplitude loss is what EPRY does to a field: it takes off the change to the measured modulus.
-_change_row = njit(**PIECE)(AmplitudeLoss.row)
+change_row = njit(**PIECE)(AmplitudeLoss.row)
 
 
 @njit(**PIECE)
@@ -22,7 +22,7 @@ def _squared(value):  # type: ignore[no-untyped-def]
 
 
 @njit(**PIECE)
-def _product(a, b, out):  # type: ignore[no-untyped-def]
+def product(a, b, out):  # type: ignore[no-untyped-def]
     """out = a ⊙ b; returns max|out|²."""
     largest = out.real.dtype.type(0)
     for r in range(out.shape[0]):
@@ -34,7 +34,7 @@ def _product(a, b, out):  # type: ignore[no-untyped-def]
 
 
 @njit(**PIECE)
-def _pull(target, lever, change, step, largest, damping):  # type: ignore[no-untyped-def]
+def pull(target, lever, change, step, largest, damping):  # type: ignore[no-untyped-def]
     """target += step · |lever|/max|lever| · conj(lever)/(|lever|² + damping · max|lever|²) ⊙ change, along a row."""
     scale = step / np.sqrt(largest)
     floor = damping * largest
@@ -45,7 +45,7 @@ def _pull(target, lever, change, step, largest, damping):  # type: ignore[no-unt
 
 
 @njit(**PIECE)
-def _light_row(frame, mask):  # type: ignore[no-untyped-def]
+def light_row(frame, mask):  # type: ignore[no-untyped-def]
     total = frame.dtype.type(0)
     for c in range(frame.size):
         total += max(frame[c], frame.dtype.type(0)) * mask[c]
@@ -92,7 +92,7 @@ def sweep(  # type: ignore[no-untyped-def]
     field = np.empty((grid_rows, grid_columns), spectrum.dtype)
     row_copy = np.empty(frames.shape[2], spectrum.dtype)
     factor = 1.0 / spectrum.size
-    # The way back: F of F⁻¹ is the number of the grid's pixels, and _change_row gives the change with a minus.
+    # The way back: F of F⁻¹ is the number of the grid's pixels, and change_row gives the change with a minus.
     back = real(-(spectrum.size / (grid_rows * grid_columns)))
     eps, delta = real(epsilon), real(damping)
     alpha, beta = real(object_step), real(pupil_step)
@@ -101,7 +101,7 @@ def sweep(  # type: ignore[no-untyped-def]
     total_rows, total_columns = spectrum.shape
     for b in range(rows.size):
         led_pupil = pupils[pupil_index[b]]
-        largest_pupil = _product(correction, led_pupil, pupil)
+        largest_pupil = product(correction, led_pupil, pupil)
         crop_spectrum(spectrum, pupil, rows[b], columns[b], box)
         box_to_field(box, half, field, factor)
         frame, mask = frames[frame_index[b]], masks[mask_index[b]]
@@ -113,8 +113,8 @@ def sweep(  # type: ignore[no-untyped-def]
             else:
                 row_copy[:] = row
                 misfit += loss_row(row_copy, frame[r], mask[r], eps)
-                _change_row(row, frame[r], mask[r], eps)
-            light += _light_row(frame[r], mask[r])
+                change_row(row, frame[r], mask[r], eps)
+            light += light_row(frame[r], mask[r])
             counted += mask[r].sum()
         misfits[b] = misfit
         lights[b] = light / max(counted, 1.0)
@@ -128,7 +128,7 @@ def sweep(  # type: ignore[no-untyped-def]
         if beta > 0 and brightest > 0:
             crop_spectrum(spectrum, led_pupil, rows[b], columns[b], lever)
             for r in range(shape[0]):
-                _pull(correction[r], lever[r], half[r], back * beta, brightest, delta)
+                pull(correction[r], lever[r], half[r], back * beta, brightest, delta)
         if largest_pupil > 0:
             unwrapped = min(shape[1], total_columns - columns[b])
             for r in range(shape[0]):
@@ -136,7 +136,7 @@ def sweep(  # type: ignore[no-untyped-def]
                 if target >= total_rows:
                     target -= total_rows
                 part = spectrum[target, columns[b] : columns[b] + unwrapped]
-                _pull(part, pupil[r, :unwrapped], half[r, :unwrapped], back * alpha, largest_pupil, delta)
+                pull(part, pupil[r, :unwrapped], half[r, :unwrapped], back * alpha, largest_pupil, delta)
                 if unwrapped < shape[1]:
                     part = spectrum[target, : shape[1] - unwrapped]
-                    _pull(part, pupil[r, unwrapped:], half[r, unwrapped:], back * alpha, largest_pupil, delta)
+                    pull(part, pupil[r, unwrapped:], half[r, unwrapped:], back * alpha, largest_pupil, delta)

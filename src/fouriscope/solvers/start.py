@@ -128,7 +128,7 @@ def bright_field_deconvolution(fidelity: DataFidelity, *, damping: float = 0.01)
     shape = model.geometry.grid_shape
     normal = np.zeros((channels, channels, *shape), np.complex128)
     right = np.zeros((channels, *shape), np.complex128)
-    for led in np.flatnonzero(model.geometry.bright_field & (fidelity.weights > 0)):
+    for led in np.flatnonzero((model.geometry.direct_light > 0) & (fidelity.weights > 0)):
         transfer = _transfer(model, int(led))[:channels]
         spectrum = np.fft.fft2(_contrast(fidelity, int(led)))
         weight = fidelity.weights[led]
@@ -159,25 +159,33 @@ def _contrast(fidelity: DataFidelity, led: int) -> NDArray[Any]:
 def _transfer(model: ForwardModel, led: int) -> NDArray[np.complex128]:
     """(2, rows, columns): from Φ and M to the intensity's spectrum of one LED, on the frame grid's FFT layout."""
     geometry = model.geometry
-    box = geometry.support_box
-    stack, index = model.pupils(np.array([led]))
-    rows, columns = geometry.grid_shape
-    center_row, center_column = geometry.whole_bins[led]
-    # The pupil as the object's frequencies k see it: P at frame bin k − c, laid out with k = 0 first.
+    sources, _ = model.sources.of(np.array([led]))
+    stack, index = model.pupils(sources)
+    pupils = [_seen_by_object(model, int(source), stack[index[b]]) for b, source in enumerate(sources)]
+    light = sum(abs(pupil[0, 0]) ** 2 for pupil in pupils)
+    transfer = np.zeros((2, *geometry.grid_shape), np.complex128)
+    for pupil in pupils if light else ():
+        background = pupil[0, 0]
+        mirrored = np.roll(pupil[::-1, ::-1], (1, 1), (0, 1))  # P(−k)
+        direct = np.conj(background) * pupil / light
+        twin = background * np.conj(mirrored) / light
+        transfer += np.stack([1j * (direct - twin), -(direct + twin)])
+    return transfer
+
+
+def _seen_by_object(model: ForwardModel, source: int, box_values: NDArray[Any]) -> NDArray[np.complex128]:
+    """The pupil of ``source`` as the object's frequencies k see it: P at frame bin k − c, laid out with k = 0 first."""
+    geometry = model.geometry
+    box, (rows, columns) = geometry.support_box, geometry.grid_shape
+    center_row, center_column = geometry.whole_bins[source]
     pupil = np.zeros(geometry.grid_shape, np.complex128)
     k_rows = np.arange(box.row0, box.row0 + box.height) + center_row
     k_columns = np.arange(box.col0, box.col0 + box.width) + center_column
     inside_rows = np.abs(2 * k_rows) < rows
     inside_columns = np.abs(2 * k_columns) < columns
     target = np.ix_(k_rows[inside_rows] % rows, k_columns[inside_columns] % columns)
-    pupil[target] = stack[index[0]][np.ix_(inside_rows, inside_columns)]
-    mirrored = np.roll(pupil[::-1, ::-1], (1, 1), (0, 1))  # P(−k)
-    background = pupil[0, 0]
-    if not abs(background):
-        return np.zeros((2, *geometry.grid_shape), np.complex128)
-    direct = np.conj(background) * pupil / abs(background) ** 2
-    twin = background * np.conj(mirrored) / abs(background) ** 2
-    return np.stack([1j * (direct - twin), -(direct + twin)])
+    pupil[target] = box_values[np.ix_(inside_rows, inside_columns)]
+    return pupil
 
 
 def _resample(model: ForwardModel, spectrum: NDArray[Any]) -> NDArray[np.float64]:

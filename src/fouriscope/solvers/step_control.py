@@ -37,7 +37,7 @@ class StepControl:
         """Measure the curvature at ``x``, if the step is to be found."""
         if not self.automatic:
             return
-        bright = None if np.any(x) else fidelity.model.geometry.bright_field
+        bright = None if np.any(x) else fidelity.model.geometry.direct_light > 0
         largest = max(curvature(fidelity, x, _part(batch, bright), rng) for batch in _probes(sampler, rng))
         if not (math.isfinite(largest) and largest > 0):
             raise InvalidInputError(

@@ -71,7 +71,8 @@ def write_ptylab(path: str | Path, acquisition: Acquisition) -> None:
     """Write an acquisition as PtyLab reads it; the file appears whole or not at all. Frames are written one by one.
 
     PtyLab knows LEDs in a plane alone. LEDs with a glass slide, directions and patches off the axis are written as the
-    positions in the plane at the same height (for directions without one, at 0.1 m) that give the same directions.
+    positions in the plane at the same height (for directions without one, at 0.1 m) that give the same directions. The
+    size of LEDs (``die``) is left out: PtyLab has points alone.
     """
     import h5py
 

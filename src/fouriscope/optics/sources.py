@@ -1,0 +1,109 @@
+"""Sources and frames: a frame is the incoherent sum of one or more coherent sources.
+
+A source has a direction and a weight and belongs to one frame. An LED that is a point is one source of weight 1. An LED
+with a size is as many as its frame needs (docs/sources.md); their weights add up to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.errors import InvalidInputError
+
+
+class SourceGroup(NamedTuple):
+    """Frames that are computed together: the slice of the frames asked for, their sources one frame after the other,
+    and ``bounds`` such that the b-th of them has the sources ``sources[bounds[b] : bounds[b + 1]]``."""
+
+    part: slice
+    sources: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """The sources of all frames, those of frame j at ``offsets[j]`` to ``offsets[j + 1]``.
+
+    Attributes
+    ----------
+    na
+        (M, 2) directions (na_y, na_x).
+    weights
+        (M,) w > 0 of y_j = Σ_m w_m |H_m o|².
+    offsets
+        (N + 1,) where each frame's sources begin, and the end.
+
+    Examples
+    --------
+    >>> sources = Sources(np.zeros((3, 2)), np.array([1.0, 0.5, 0.5]), np.array([0, 1, 3]))
+    >>> sources.frames.tolist(), sources.are_points
+    ([0, 1, 1], False)
+    >>> [(group.sources.tolist(), group.bounds.tolist()) for group in sources.groups(np.array([1, 0]), 2)]
+    [([1, 2], [0, 2]), ([0], [0, 1])]
+    """
+
+    na: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        counts = np.diff(self.offsets)
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.na) or len(self.weights) != len(self.na):
+            raise InvalidInputError(
+                f"offsets must lead from 0 to the number of sources, {len(self.na)}, with a weight for each, "
+                f"got {self.offsets[0]} to {self.offsets[-1]} and {len(self.weights)} weights"
+            )
+        if len(counts) and counts.min() < 1:
+            raise InvalidInputError(f"every frame needs a source, frame {int(counts.argmin())} has none")
+        if not (np.isfinite(self.weights).all() and (self.weights > 0).all()):
+            raise InvalidInputError("weights of sources must be positive and finite")
+
+    @classmethod
+    def points(cls, na: NDArray[np.float64]) -> Sources:
+        """One source of weight 1 for each frame."""
+        return cls(na, np.ones(len(na)), np.arange(len(na) + 1))
+
+    def __len__(self) -> int:
+        return len(self.na)
+
+    @cached_property
+    def are_points(self) -> bool:
+        """Whether every frame has one source, of weight 1."""
+        return len(self.na) == len(self.offsets) - 1 and bool((self.weights == 1).all())
+
+    @cached_property
+    def frames(self) -> NDArray[np.int64]:
+        """(M,) the frame that each source belongs to."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    @cached_property
+    def most(self) -> int:
+        """The most sources of a frame."""
+        return int(np.diff(self.offsets).max())
+
+    def of(self, frames: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(sources, bounds) of ``frames``, as in a :class:`SourceGroup`."""
+        bounds = np.concatenate([[0], np.cumsum(self.offsets[frames + 1] - self.offsets[frames])])
+        within = np.arange(bounds[-1]) - np.repeat(bounds[:-1], np.diff(bounds))
+        return np.repeat(self.offsets[frames], np.diff(bounds)) + within, bounds
+
+    def groups(self, frames: NDArray[np.int64], size: int) -> Iterator[SourceGroup]:
+        """``frames`` in their order, in groups of at most ``size`` sources, or of one frame if that has more."""
+        if self.are_points:
+            for first in range(0, len(frames), size):
+                part = slice(first, first + size)
+                yield SourceGroup(part, frames[part], np.arange(len(frames[part]) + 1))
+            return
+        ends = np.cumsum(self.offsets[frames + 1] - self.offsets[frames])
+        first = 0
+        while first < len(frames):
+            begun = ends[first - 1] if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, begun + size, side="right")))
+            yield SourceGroup(slice(first, last), *self.of(frames[first:last]))
+            first = last
