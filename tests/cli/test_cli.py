@@ -164,7 +164,9 @@ def test_simulate_and_reconstruct_leds_with_a_size(fouriscope: Command, tmp_path
     (data / "config.toml").write_text(f"{text}\n{calibration}", encoding="utf-8")
     assert fouriscope("reconstruct", data / "config.toml").code == 0
     assert fouriscope("resume", data / "run", "--iterations", 6).code == 0
-    assert Result.load(data / "run").geometry.die == 0.5e-3
+    geometry = Result.load(data / "run").geometry
+    assert geometry is not None
+    assert geometry.die == 0.5e-3
     assert "larger than the distance from LED to LED" in fouriscope.fails("simulate", tmp_path / "b", "--die", 0.5)
 
 
