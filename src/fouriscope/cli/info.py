@@ -25,6 +25,7 @@ from fouriscope.run.execute import check_ready
 from fouriscope.run.memory import memory_needed
 from fouriscope.settings import FramesSection, RunConfig
 
+WRONG_ORDER = "bright-field frames are no brighter than dark-field ones: wrong order of the LEDs, or wrong NA."
 SHOWN = 8  # frames of which the reason is printed without being asked for
 VEIL = 0.2  # of a dark frame's mean: stray light that is worth a warning
 
@@ -59,7 +60,9 @@ def show_info(
     if frames:
         _show_each(survey, geometry, rejected, strange, console)
     refusal = _refusal(described, base)
-    found = concerns(described.frames, survey, geometry, exposures, rejected)
+    found = [] if refusal else concerns(described.frames, survey, geometry, exposures, rejected)
+    if refusal and order_is_wrong(survey, geometry.na, geometry.optics.na, exposures):
+        found = [WRONG_ORDER]
     worries = [*report.warnings, *found]
     for worry in found:
         console.print(f"warning: {escape(worry)}")
@@ -98,7 +101,7 @@ def concerns(
     """What the frames suggest and the configuration does not do."""
     na = geometry.optics.na
     if order_is_wrong(survey, geometry.na, na, exposures):
-        return ["bright-field frames are no brighter than dark-field ones: wrong order of the LEDs, or wrong NA."]
+        return [WRONG_ORDER]
     found = []
     for suggestion in suggest(survey, geometry.na, na, exposures, section.offset or None):
         key, value = suggestion.key, suggestion.value
