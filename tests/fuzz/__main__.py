@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import itertools
 import os
 import shutil
 import sys
@@ -22,8 +23,8 @@ KINDS = ("traceback", "crash", "hung", "memory", "left", "silent", "long line", 
 
 def every_case(targets: list[Target], count: int, seed: int) -> Iterator[Case]:
     """``count`` cases, the targets in turn."""
-    for number in range(count):
-        yield Case(targets[number % len(targets)], seed, number // len(targets))
+    turns = (Case(target, seed, turn) for turn in itertools.count() for target in targets if turn % target.every == 0)
+    return itertools.islice(turns, count)
 
 
 def prepared(targets: list[Target], folder: Path) -> dict[str, Path]:

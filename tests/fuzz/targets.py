@@ -26,13 +26,15 @@ Command = list[str]
 class Target:
     """``build`` writes a valid input into an empty folder and returns what the command is given.
 
-    ``commands`` are run one after the other, as long as they succeed, in the folder's own working directory.
+    ``commands`` are run one after the other, as long as they succeed, in the folder's own working directory. A target
+    that takes seconds has its turn in ``every`` n-th round only.
     """
 
     name: str
     build: Callable[[Path], Path]
     commands: Callable[[Path], list[Command]]
     asks_page: bool = False
+    every: int = 1
 
 
 # What a plain stack of frames does not say.
@@ -145,6 +147,10 @@ def _description(sections: dict[str, Any]) -> Callable[[Path], Path]:
     return build
 
 
+def _look(path: Path) -> list[Command]:
+    return [["info", str(path)]]
+
+
 def _check_and_run(path: Path) -> list[Command]:
     return [["info", str(path)], ["reconstruct", str(path), "--out", "out/run"]]
 
@@ -163,9 +169,10 @@ def _run(*, whole: bool) -> Callable[[Path], Path]:
 TARGETS = [
     *(Target(name, build, _import_and_look) for name, build in SELF_DESCRIBED.items()),
     *(Target(name, build, _complete_and_look) for name, build in PLAIN_FILES.items()),
-    *(Target(f"description: {name}", _description(x), _check_and_run) for name, x in DESCRIPTIONS.items()),
+    *(Target(f"description: {name}", _description(x), _look) for name, x in DESCRIPTIONS.items()),
+    *(Target(f"reconstruction: {name}", _description(x), _check_and_run, every=5) for name, x in DESCRIPTIONS.items()),
     Target(
         "run, finished", _run(whole=True), lambda path: [["resume", str(path), "--iterations", "8"]], asks_page=True
     ),
-    Target("run, interrupted", _run(whole=False), lambda path: [["resume", str(path)]], asks_page=True),
+    Target("run, interrupted", _run(whole=False), lambda path: [["resume", str(path)]], asks_page=True, every=3),
 ]

@@ -66,6 +66,8 @@ def _client(scheduler: str) -> Any:
             f"no Dask scheduler answers at {scheduler} ({str(error) or type(error).__name__}); start one with "
             "`dask scheduler`, and give its address as it prints it, tcp://HOST:8786"
         ) from error
+    except AssertionError as error:  # what Dask says if its own thread does not start within 10 s
+        raise ClusterError("Dask did not start within 10 s: this machine is too busy; try again") from error
     except TypeError as error:  # what Dask says if it knows of no certificate
         raise ClusterError(
             f"{scheduler} asks for certificates, and Dask has none to show ({error}); set "
