@@ -64,8 +64,7 @@ def import_deepinv() -> Any:
         reason = (str(error).splitlines() or [""])[0]
         raise InvalidInputError(
             f"deepinv cannot be imported ({type(error).__name__}: {reason}); install it: {HOW_TO_INSTALL}. "
-            "If torchvision is what fails, take it from where torch came from: pip install --force-reinstall torch "
-            "torchvision --index-url https://download.pytorch.org/whl/cpu"
+            "If torchvision is what fails, install torch and torchvision together, from one place"
         ) from error
 
 
