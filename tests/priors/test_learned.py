@@ -87,7 +87,7 @@ class TestWhatIsMissingIsNamed:
         monkeypatch.syspath_prepend(str(tmp_path))
         weights = tmp_path / "weights.pth"
         weights.touch()
-        with pytest.raises(InvalidInputError, match=r"deepinv cannot be imported .*torchvision --index-url"):
+        with pytest.raises(InvalidInputError, match=r"deepinv cannot be imported .*torch and torchvision together"):
             DeepinvDenoiser("drunet", weights=weights)
         assert "deepinv cannot be imported" in (missing("deepinv") or "")
         assert missing("torch") is None
