@@ -30,6 +30,7 @@ import tifffile
 import tomli_w
 
 from benchmarks import report
+from benchmarks.faults import busy_cores
 from benchmarks.field_problems import fingerprint
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray, Optics
@@ -54,7 +55,6 @@ class Tally:
     lost: int = 0
     differing: int = 0
     hung: int = 0
-    left_behind: int = 0
     said: list[str] = field(default_factory=list)
 
 
@@ -192,18 +192,6 @@ def one_run(job: Job, out: Path, expected: str, seconds: float, rng: random.Rand
 
 
 @contextmanager
-def busy(processes: int) -> Iterator[None]:
-    """So many processes that do nothing but compute."""
-    burning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
-    try:
-        yield
-    finally:
-        for process in burning:
-            process.kill()
-            process.wait()
-
-
-@contextmanager
 def looked_at(folder: Path) -> Iterator[Callable[[], bool]]:
     """A page of all runs; what it gives says whether the page still answers."""
     process = subprocess.Popen(
@@ -264,7 +252,7 @@ def main(arguments: list[str]) -> None:
             seconds[job.name] = time.monotonic() - begun
             expected[job.name] = job.checksum(runs / f"undisturbed-{job.name}")
         begun, number, silent_pages = time.monotonic(), 0, 0
-        with busy(options.load), looked_at(runs) as answers:
+        with busy_cores(options.load), looked_at(runs) as answers:
             while (
                 time.monotonic() - begun < 60 * options.minutes
                 or sum(t.kills for t in tallies.values()) < options.kills

@@ -172,7 +172,11 @@ TARGETS = [
     *(Target(f"description: {name}", _description(x), _look) for name, x in DESCRIPTIONS.items()),
     *(Target(f"reconstruction: {name}", _description(x), _check_and_run, every=5) for name, x in DESCRIPTIONS.items()),
     Target(
-        "run, finished", _run(whole=True), lambda path: [["resume", str(path), "--iterations", "8"]], asks_page=True
+        "run, finished",
+        _run(whole=True),
+        lambda path: [["resume", str(path), "--iterations", "8"]],
+        asks_page=True,
+        every=3,
     ),
     Target("run, interrupted", _run(whole=False), lambda path: [["resume", str(path)]], asks_page=True, every=3),
 ]
