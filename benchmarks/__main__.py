@@ -1,7 +1,7 @@
 """``python -m benchmarks`` runs every benchmark, ``python -m benchmarks gradient tv`` those two.
 
-``hostile``, ``real``, ``faults`` and ``soak`` take long and run only when they are named; what follows them are their
-own arguments: ``python -m benchmarks hostile 10``.
+``hostile``, ``real`` and ``soak`` take long and run only when they are named; what follows them are their own
+arguments: ``python -m benchmarks hostile 10``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ BENCHMARKS = (
     "streaming",
     "live",
     "importing",
+    "checks",
     "field",
     "fft_libraries",
     "tv",
@@ -28,11 +29,13 @@ BENCHMARKS = (
     "alignment",
     "calibration",
     "die",
+    "bandwidth",
+    "multiplexed",
     "blood_smear",
     "viewer",
     "paper",
 )
-LONG = ("hostile", "real", "faults", "soak")
+LONG = ("hostile", "real", "soak")
 
 
 def main(names: list[str]) -> None:

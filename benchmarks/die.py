@@ -1,4 +1,5 @@
-"""LEDs with a size: what a point model makes of their frames, what the model of the die does, and what it costs.
+"""LEDs with a size: what a model of points makes of their frames, what that of the die does, what it costs, and whether
+the size is found from the frames.
 
 Frames are simulated from 9 × 9 points of each die, which neither model knows.
 """
@@ -17,6 +18,7 @@ from benchmarks.report import bar, table
 from benchmarks.timing import interleaved
 from fouriscope import settings
 from fouriscope.acquisition import Acquisition
+from fouriscope.alignment import find_die
 from fouriscope.fidelity import DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.metrics import field_nrmse
@@ -28,6 +30,7 @@ FRAME, OBJECT, ELECTRONS = (64, 64), (320, 320), 2000
 DIES = (0.0, 0.5e-3, 1e-3)
 LIMITS = {0.5e-3: 1.3, 1e-3: 1.6}
 TIME_LIMIT = 1.35
+SIZE_LIMIT, FOUND_LIMIT = 0.2, 1.1
 METHODS: dict[str, dict[str, Any]] = {
     "PnP, amplitude, EPRY start": {"method": "pnp", "loss": "amplitude", "prior": None, "start": "epry"},
     "PnP, Poisson, TV": {"method": "pnp", "loss": "poisson", "prior": "tv", "prior_absorption": "tv", "start": "epry"},
@@ -66,10 +69,28 @@ def seconds_a_pass(data: Acquisition, die: float) -> dict[str, float]:
     return interleaved(calls, 40)
 
 
+def found_row(data: Acquisition, die: float, o: NDArray[Any], errors: dict[str, float]) -> list[str]:
+    """The size that is found where none is given, and what EPRY makes of it beside the true one."""
+    fit = find_die(replace(data, illumination=leds()))
+    cells = [f"{die * 1e3:g} mm", f"{fit.die * 1e3:.3f} mm"]
+    if not die:
+        return [*cells, "", *bar("points stay points", fit.die * 1e3, 0.0), "", "", ""]
+    away = abs(fit.die / die - 1)
+    ratio = error(replace(data, illumination=fit.illumination), o, "EPRY") / errors["EPRY"]
+    size = bar(f"dies of {die * 1e3:g} mm found, relative error", away, SIZE_LIMIT)
+    return [
+        *cells,
+        f"{away:.2f}",
+        *size,
+        f"{ratio:.2f}",
+        *bar(f"NRMSE with dies of {die * 1e3:g} mm found", ratio, FOUND_LIMIT),
+    ]
+
+
 def main() -> None:
     o = truth()
     errors: dict[tuple[float, str, str], float] = {}
-    times = []
+    times, found = [], []
     for die in DIES:
         model = ForwardModel(optics(), replace(leds(), die=die), FRAME, object="complex", object_shape=OBJECT)
         data = simulate(model, o, camera=Camera(ELECTRONS, offset=100), seed=0)
@@ -77,6 +98,7 @@ def main() -> None:
             errors[die, name, "points"] = error(replace(data, illumination=leds()), o, name)
             if die:
                 errors[die, name, "die"] = error(data, o, name)
+        found.append(found_row(data, die, o, {name: errors.get((die, name, "die"), 0.0) for name in METHODS}))
         if die:
             seconds = seconds_a_pass(data, die)
             ratio, count = seconds["die"] / seconds["points"], len(model.sources)
@@ -96,6 +118,8 @@ def main() -> None:
     table(title, ("method", "die", "as points", "with the die", "beside a point", "bar", ""), rows)
     header = ("die", "sources", "points / ms", "die / ms", "ratio", "bar", "")
     table("A gradient over all frames", header, times)
+    columns = ("die", "found", "off by", "bar", "", "NRMSE beside the true die", "bar", "")
+    table("The size, found from the frames (EPRY)", columns, found)
 
 
 if __name__ == "__main__":

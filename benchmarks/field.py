@@ -1,7 +1,7 @@
-"""Whole fields in tiles: how well two workers share them, what it costs beside the bare solver, seams, memory, deaths.
+"""Whole fields in tiles: how well two workers share them, what it costs beside the bare solver, seams, memory.
 
 ``python -m benchmarks field`` measures everything, ``python -m benchmarks.field speed seams`` two of the parts: speed,
-seams, memory, faults.
+seams, memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.field_faults import kill_coordinators, kill_workers
 from benchmarks.field_problems import (
     CURVATURE,
     PHOTONS,
@@ -47,9 +46,6 @@ SPEED_ITERATIONS = 150  # what `fouriscope import` writes
 SEAM_ITERATIONS = 60
 MEMORY_ITERATIONS = 3
 # Tiles of 32 frame pixels that take a fraction of a second.
-SMALL = (200, 200, 96, 96)
-SMALL_MARGIN, SMALL_ITERATIONS = 4, 12
-WORKER_TRIALS, COORDINATOR_TRIALS = 20, 10
 
 Rows = list[list[str]]
 
@@ -117,7 +113,7 @@ def speed(recorded: Recorded) -> None:
     overhead = seconds["one"] / seconds["bare"] - 1
     without_cluster = expected.seconds - starts_expected()
     rows = [
-        ["bare solver, one process, no Dask", f"{seconds['bare']:.1f} s", "", ""],
+        ["bare solver, one process", f"{seconds['bare']:.1f} s", "", ""],
         ["… two processes, half the tiles each", f"{seconds['two bare']:.1f} s", "", ""],
         ["field, one worker", f"{seconds['one']:.1f} s", "", ""],
         ["… of it in tiles, as workers note it", f"{core_seconds['one']:.1f} s", "", ""],
@@ -281,26 +277,7 @@ def memory(recorded: Recorded) -> None:
     table(title, ["field", "before / MB", "peak / MB", "bar", ""], rows)
 
 
-def faults(recorded: Recorded) -> None:
-    """Whether results are bit for bit those of an undisturbed run."""
-    configuration = recorded.configuration(
-        "faults", iterations=SMALL_ITERATIONS, roi=SMALL, object={"margin": SMALL_MARGIN}, solver={"start": "flat"}
-    )
-    rows: Rows = []
-    same, stages = kill_workers(configuration, recorded.folder, WORKER_TRIALS)
-    counted = [("a worker", same, stages, WORKER_TRIALS)]
-    same, stages = kill_coordinators(configuration, recorded.folder, COORDINATOR_TRIALS)
-    counted.append(("the coordinator, and the command again", same, stages, COORDINATOR_TRIALS))
-    for victim, same, stages, trials in counted:
-        hit = ", ".join(f"{stage} {count}" for stage, count in stages.most_common())
-        rows.append([victim, f"{same} of {trials}", *bar(f"field, {victim} killed", same, trials, at_least=True), hit])
-    header = ["killed (SIGKILL) at a random time", "identical", "bar", "", "killed during"]
-    table(
-        "Object and all levels of the pyramid, bit for bit, beside an undisturbed run of 16 small tiles", header, rows
-    )
-
-
-PARTS = {"speed": speed, "seams": seams, "memory": memory, "faults": faults}
+PARTS = {"speed": speed, "seams": seams, "memory": memory}
 
 if __name__ == "__main__":
     main(sys.argv[1:])

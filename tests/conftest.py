@@ -6,13 +6,16 @@ that lies just outside the pupil of 0.2. None of the directions but the central 
 
 from __future__ import annotations
 
+import inspect
 import signal
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 from numpy.typing import DTypeLike, NDArray
 
+from fouriscope import plots
 from fouriscope.fidelity import DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray, Optics, Pupil
@@ -74,6 +77,52 @@ def noisy_frames(model: ForwardModel, seed: int = 1) -> NDArray[Any]:
 
 def small_fidelity(model: ForwardModel, **options: Any) -> DataFidelity:
     return DataFidelity(model, noisy_frames(model), **options)
+
+
+# Whole reconstructions, commands, pages and processes, and solvers that run until they have arrived: `make test-fast`
+# leaves them out.
+_WHOLE = (
+    *("tests/alignment/", "tests/cli/", "tests/field/", "tests/live/", "tests/reproduction/", "tests/tuning/"),
+    *("tests/run/test_beginning", "tests/run/test_changed", "tests/run/test_damaged", "tests/run/test_found"),
+    *("tests/run/test_load", "tests/run/test_recipe", "tests/run/test_result_files", "tests/run/test_resume"),
+    *("tests/run/test_snapshot", "tests/run/test_streamed", "tests/run/test_verdict", "tests/viewer/test_connections"),
+    *("tests/calibration/", "tests/test_docs", "tests/test_plots", "tests/test_reconstruction", "tests/test_scoring"),
+    *("tests/verdict/", "tests/test_hostile", "src/fouriscope/alignment/", "tests/fidelity/test_losses"),
+    *("tests/solvers/test_fixed_points", "tests/solvers/test_pnp", "tests/solvers/test_step_size"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(_WHOLE):
+            item.add_marker(pytest.mark.slow)
+
+
+def _quick_figure(*arguments: Any, **options: Any) -> Any:
+    """What stands for the page of a run: its words alone, of the same arguments."""
+    from matplotlib.figure import Figure
+
+    inspect.signature(_drawn_figure).bind(*arguments, **options)
+    figure = Figure(figsize=(2, 1))
+    figure.text(0, 0, options.get("verdict") or "a run")
+    return figure
+
+
+_drawn_figure = plots.result_figure
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_figures() -> Iterator[None]:
+    """Drawing its page takes four fifths of a small run; tests that look at the page ask for :func:`drawn`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "result_figure", _quick_figure)
+        yield
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of a run as people see it."""
+    monkeypatch.setattr(plots, "result_figure", _drawn_figure)
 
 
 @pytest.fixture

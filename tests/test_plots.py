@@ -18,6 +18,7 @@ from fouriscope import plots
 from fouriscope.acquisition import ArrayFrames
 from fouriscope.errors import InvalidInputError
 
+pytestmark = pytest.mark.usefixtures("drawn")
 Image = npt.NDArray[np.float64]
 
 

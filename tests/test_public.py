@@ -64,6 +64,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "UniformSampler": lambda: fs.UniformSampler(EVERYTHING, 12),
     "EpochSampler": lambda: fs.EpochSampler(EVERYTHING, 12),
     "StratifiedSampler": lambda: SAMPLER,
+    "Multiplexed": lambda: fs.Multiplexed(LEDS, np.eye(49)[:3] + np.eye(49)[3:6]),
     "IntensityLoss": fs.IntensityLoss,
     "AmplitudeLoss": fs.AmplitudeLoss,
     "PoissonLoss": fs.PoissonLoss,

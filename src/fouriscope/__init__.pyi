@@ -4,6 +4,7 @@ from . import metrics as metrics
 from . import plots as plots
 from . import settings as settings
 from .acquisition import Acquisition as Acquisition
+from .acquisition import multiplex as multiplex
 from .acquisition import open_frames as open_frames
 from .alignment import align as align
 from .fidelity import AllLEDs as AllLEDs
@@ -26,8 +27,12 @@ from .loading import load as load
 from .optics import Directions as Directions
 from .optics import GlassSlide as GlassSlide
 from .optics import LEDArray as LEDArray
+from .optics import Multiplexed as Multiplexed
 from .optics import Optics as Optics
 from .optics import Pupil as Pupil
+from .optics import annuli as annuli
+from .optics import half_circles as half_circles
+from .optics import random_patterns as random_patterns
 from .priors import BM3D as BM3D
 from .priors import L1 as L1
 from .priors import NLM as NLM

@@ -15,8 +15,10 @@ from fouriscope import settings
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import Loss, LossName, PoissonLoss, as_loss
+from fouriscope.optics import Multiplexed
 from fouriscope.priors import Prior, PriorLike
 from fouriscope.priors.registry import available_priors
+from fouriscope.run.aligned import WITH_PATTERNS
 from fouriscope.run.priors import build_prior
 from fouriscope.run.recipe import AUTO, completed, is_auto, suits_spectral
 from fouriscope.settings import ReconstructionConfig, RunConfig
@@ -83,7 +85,10 @@ def choose(data: Acquisition, *, measured: bool, **choices: Unpack[Choices]) -> 
     >>> choose(data, measured=True, method=settings.EPRY(pupil_step=0.5)).config.solver.options["decay"]
     0.3
     """
-    document = completed(_sections(choices, len(data)), measured=measured)
+    sections = _sections(choices, len(data))
+    if measured and isinstance(data.illumination, Multiplexed):  # the rest of the recipe's needs one LED a frame
+        sections = {"alignment": settings.switched(settings.Alignment, WITH_PATTERNS)} | sections
+    document = completed(sections, measured=measured)
     config = _checked(ReconstructionConfig, document)
     prior, second, start = choices.get("prior", AUTO), choices.get("prior_absorption"), choices.get("start")
     first = build_prior(config.prior if is_auto(prior) else prior, where="prior")
@@ -160,6 +165,11 @@ def _solver(choices: Choices, frames: int) -> dict[str, Any]:
         keys["loss"] = chosen.name
         if isinstance(chosen, PoissonLoss):
             keys["poisson_background"] = chosen.background
+        elif chosen.epsilon:
+            raise InvalidInputError(
+                f"{type(chosen).__name__} has a background, which is an option of a method here; give "
+                f"loss={chosen.name!r} and method=fs.settings.Spectral(background={chosen.epsilon:g})"
+            )
     batch = choices.get("batch", AUTO)
     if batch is None:
         keys |= {"sampler": "all"} | ({"batch": frames} if frames else {})

@@ -5,6 +5,8 @@ They derive from the builtins that people already catch, so ``except ValueError`
 
 from __future__ import annotations
 
+import errno
+
 LONGEST = 1000  # letters of an error; names and values out of a file can have any length
 
 
@@ -21,6 +23,24 @@ def shortened(text: str) -> str:
         return line
     end = LONGEST // 3
     return f"{line[: LONGEST - end - 3]} … {line[-end:]}"
+
+
+# What the system refuses to write, now and for every file, and what to do about it.
+NO_ROOM = {
+    errno.ENOSPC: "the disk is full: make room",
+    errno.EDQUOT: "the quota on this disk is used up: make room, or ask for more",
+    errno.EFBIG: "no file may become so large here: raise the limit (ulimit -f), or use another disk",
+    errno.EROFS: "this disk can only be read: write to another one",
+}
+
+
+def not_written(path: object, error: OSError) -> str:
+    """What could not be written, why, and what to do first.
+
+    >>> not_written("run", OSError(errno.ENOSPC, "No space left on device"))
+    'run: cannot be written (No space left on device); the disk is full: make room'
+    """
+    return f"{path}: cannot be written ({error.strerror or error}); {NO_ROOM.get(error.errno or 0, 'mend that')}"
 
 
 class FouriscopeError(Exception):

@@ -13,14 +13,15 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray, Optics
 
-PAPER_MICROSCOPE = {"wavelength": 513e-9, "na": 0.2, "magnification": 8.1485, "camera_pixel": 6.5e-6}
+PAPER_MICROSCOPE: dict[str, Any] = {"wavelength": 513e-9, "na": 0.2, "magnification": 8.1485, "camera_pixel": 6.5e-6}
 PAPER_LEDS = {"pitch": 4e-3, "height": 70e-3}
 PAPER_RADIUS = 9.5  # of the disc of LEDs, in pitches
+PAPER_BANDWIDTH = 20e-9  # of its LEDs, which its own model leaves out
 
 
-def paper_optics() -> Optics:
-    """NA 0.2 at 513 nm."""
-    return Optics(**PAPER_MICROSCOPE)
+def paper_optics(bandwidth: float = 0.0) -> Optics:
+    """NA 0.2 at 513 nm; :data:`PAPER_BANDWIDTH` is that of the paper's LEDs."""
+    return Optics(**PAPER_MICROSCOPE, bandwidth=bandwidth)
 
 
 def paper_leds(radius: float = PAPER_RADIUS) -> LEDArray:
@@ -28,13 +29,13 @@ def paper_leds(radius: float = PAPER_RADIUS) -> LEDArray:
     return LEDArray.disc(PAPER_LEDS["pitch"], PAPER_LEDS["height"], radius)
 
 
-def paper_model(frame: int = 100, radius: float = PAPER_RADIUS) -> ForwardModel:
+def paper_model(frame: int = 100, radius: float = PAPER_RADIUS, bandwidth: float = 0.0) -> ForwardModel:
     """The microscope of the paper with frames of ``frame`` × ``frame`` pixels.
 
     >>> paper_model().object_shape
     (500, 500)
     """
-    return ForwardModel(paper_optics(), paper_leds(radius), (frame, frame))
+    return ForwardModel(paper_optics(bandwidth), paper_leds(radius), (frame, frame))
 
 
 def phase_image(shape: tuple[int, int], phase_range: float, path: Path | None = None) -> NDArray[np.float32]:

@@ -78,8 +78,8 @@ def reconstruct(
     batch
         Frames per iteration: 60, and for "epry" all. ``None`` is all of them in every iteration.
     align
-        What to find from the frames beforehand: "circles", "exposure", "focus", "na", "array", "edge", some of them,
-        "all", or ``()`` for nothing; see :func:`fouriscope.align`.
+        What to find from the frames beforehand: "circles", "exposure", "focus", "na", "array", "die", "edge",
+        some of them, "all", or ``()`` for nothing; see :func:`fouriscope.align`.
     calibrate
         What to refine beside the object: "zernike", "pixels", "gains", "leds", some of them, or ``()`` for nothing; see
         :mod:`fouriscope.calibration`. What was found is in ``result.pupil`` and ``result.geometry``.

@@ -84,6 +84,7 @@ def test_a_name_that_is_no_text(tmp_path: Path) -> None:
 # What claims more than it holds.
 
 
+@pytest.mark.slow
 def test_a_tiff_that_unpacks_to_gigabytes(tmp_path: Path) -> None:
     rows = iter([zlib.compress(bytes(1000 * 40_000))] * 40)
     tifffile.imwrite(
@@ -175,16 +176,29 @@ def test_zarr_with_impossible_numbers(tmp_path: Path) -> None:
             open_frames(path)
 
 
-def test_zarr_runs_no_code(tmp_path: Path) -> None:
-    path = tmp_path / "a.zarr"
+@pytest.mark.parametrize("place", ["filters", "compressor"])
+def test_zarr_runs_no_code(tmp_path: Path, place: str) -> None:
+    """Zarr itself refuses it today, in its own words."""
+    path, pickle = tmp_path / "a.zarr", {"id": "pickle", "protocol": 5}
     zarr.create_array(str(path), shape=STACK.shape, chunks=(1, 20, 30), dtype="u2", zarr_format=2)
-    metadata = json.loads((path / ".zarray").read_text(encoding="utf-8"))
-    metadata["filters"] = [{"id": "pickle", "protocol": 5}]
-    (path / ".zarray").write_text(json.dumps(metadata | {"compressor": None}), encoding="utf-8")
+    metadata = json.loads((path / ".zarray").read_text(encoding="utf-8")) | {"filters": None, "compressor": None}
+    metadata[place] = [pickle] if place == "filters" else pickle
+    (path / ".zarray").write_text(json.dumps(metadata), encoding="utf-8")
     (path / "0.0.0").write_bytes(b"cos\nmkdir\n(V" + str(tmp_path / "owned").encode() + b"\ntR.")
-    with pytest.raises(InvalidInputError, match=r"a\.zarr"):
+    with pytest.raises(InvalidInputError, match=r"a\.zarr.*pickle"):
         open_frames(path).frame(0)
     assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize("place", ["filters", "compressor"])
+def test_zarr_uses_codecs_for_numbers_alone(tmp_path: Path, place: str) -> None:
+    path, text = tmp_path / "a.zarr", {"id": "base64"}
+    zarr.create_array(str(path), shape=STACK.shape, chunks=(1, 20, 30), dtype="u2", zarr_format=2)
+    metadata = json.loads((path / ".zarray").read_text(encoding="utf-8"))
+    metadata[place] = [text] if place == "filters" else text
+    (path / ".zarray").write_text(json.dumps(metadata), encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"a\.zarr: the codec 'base64' is not for arrays of numbers"):
+        open_frames(path)
 
 
 def test_hdf5_leads_nowhere_else(tmp_path: Path) -> None:

@@ -190,6 +190,7 @@ def test_frames_can_be_read_by_many_threads(way: tuple[Path, dict[str, Any]]) ->
         assert all(pool.map(read, range(4)))
 
 
+@pytest.mark.slow
 def test_no_file_stays_open(way: tuple[Path, dict[str, Any]]) -> None:
     """Warnings are errors here, and an open file that is collected warns."""
     path, options = way

@@ -104,11 +104,12 @@ def test_a_pass_after_a_pass_reads_only_what_did_not_fit() -> None:
     source, room = Counting(STACK), 16
     with streamed(room, source) as frames:
         for turn in range(4):
-            frames.prefetch([*range(COUNT), *range(COUNT)])
+            # Planned, not prefetched: what the background thread reads too soon depends on the load of the machine.
+            frames._reader.cache.plan([*range(COUNT), *range(COUNT)])
             for index in range(COUNT):
                 frames.frame(index)
-            # Four are for the frames being read, here and in the background, and the one in turn; others keep theirs.
-            assert frames.reads <= COUNT + turn * (COUNT - (room - 4)) + room
+            # One slot is for the frame being read; the others keep theirs from pass to pass.
+            assert frames.reads == COUNT + turn * (COUNT - (room - 1))
     assert sum(source.asked.values()) == frames.reads
 
 
@@ -235,6 +236,7 @@ def test_reading_ahead_goes_on_after_somebody_had_to_wait() -> None:
     source.gate.clear()
     with streamed(10, source) as frames:
         frames.prefetch(list(range(8)))
+        until(lambda: 0 in frames._reader._busy)  # or whoever asks for it would read it
         waiting = threading.Thread(target=lambda: frames.frame(0))
         waiting.start()
         until(lambda: frames._reader._waiting > 0)
@@ -379,17 +381,17 @@ def test_frames_of_one_chunk_are_read_together(
 
 
 def test_each_chunk_is_decompressed_once_in_a_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from zarr.codecs import ZstdCodec
+    from fouriscope.acquisition.zarr_codecs import BoundedZstd
 
     decompressed: Counter[bytes] = Counter()
-    decode = ZstdCodec._decode_single
+    decode = BoundedZstd._decode_single
 
     async def counted(codec: Any, chunk: Any, spec: Any) -> Any:
         decompressed[chunk.to_bytes()] += 1
         return await decode(codec, chunk, spec)
 
     frames = open_frames(zarr_stack(tmp_path / "a.zarr", (7, 3, 5)), memory=30 * FRAME)
-    monkeypatch.setattr(ZstdCodec, "_decode_single", counted)
+    monkeypatch.setattr(BoundedZstd, "_decode_single", counted)
     for index in range(COUNT):
         np.testing.assert_array_equal(frames.frame(index), STACK[index])
     assert set(decompressed.values()) == {1}

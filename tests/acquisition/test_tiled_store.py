@@ -43,6 +43,7 @@ def shard_files(path: Path) -> list[Path]:
     return sorted(file for file in (path / "c").rglob("*") if file.is_file())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", ">u2", "float32", ">f8"])
 @pytest.mark.parametrize("shape", [(1, 64, 64), (5, 7, 9), (37, 65, 130), (3, 513, 70)])
 def test_the_same_bit_for_bit(tmp_path: Path, shape: tuple[int, int, int], dtype: str) -> None:
@@ -91,6 +92,7 @@ def test_groups_of_frames_are_even(count: int, depth: int) -> None:
 # Memory, and how often the source is read
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_and_less_makes_fewer_frames_a_chunk(tmp_path: Path) -> None:
     stack = RNG.integers(0, 2**16, (40, 256, 300), np.uint16)  # random bits: nothing is saved by compression
     np.save(tmp_path / "a.npy", stack)
@@ -192,6 +194,7 @@ def stored(tmp_path: Path) -> Stored:
     return Stored(tmp_path / "a.zarr", stack)
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_is_an_error_and_never_data(stored: Stored) -> None:
     files = shard_files(stored.path)
     assert len(files) == 4

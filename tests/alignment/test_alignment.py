@@ -15,6 +15,7 @@ from fouriscope.alignment import (
     Trials,
     align,
     find_array,
+    find_die,
     find_focus,
     find_na,
     find_rotation,
@@ -26,7 +27,8 @@ from fouriscope.alignment.orientation import AS_DESCRIBED
 from fouriscope.alignment.trials import most_detailed_patch
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Directions, LEDArray, Pupil
+from fouriscope.optics import Adjusted, Directions, LEDArray, Pupil
+from fouriscope.optics.die import across_edge
 from fouriscope.simulation import simulate
 from tests.calibration.problems import LEDS, smooth_x
 from tests.conftest import OPTICS
@@ -291,15 +293,72 @@ def test_a_frame_on_the_wrong_side_of_the_edge_is_left_out_in_the_end() -> None:
     assert any("wrong side" in note for note in found.notes)
 
 
-def test_a_frame_in_the_penumbra_stays_if_the_size_of_the_leds_explains_it() -> None:
-    lights = replace(LEDS, die=0.5e-3)
-    model = ForwardModel(OPTICS, lights, (48, 48))
+def frames_of_sized_leds(die: float) -> Acquisition:
+    """Frames of LEDs with a size, from many points of each, described as points."""
+    model = ForwardModel(OPTICS, replace(LEDS, die=die), (48, 48))
     phase = 0.5 * (np.random.default_rng(0).random((12, 12)) < 0.5).repeat(20, 0).repeat(20, 1)
     rows, columns = model.object_shape
-    data = simulate(model, phase[:rows, :columns], seed=0)
-    nothing: dict[str, Any] = dict.fromkeys(("circles", "exposure", "focus", "na", "array"), False)
-    across = (model.geometry.direct_light > 0) & (model.geometry.direct_light < 1)
+    return replace(simulate(model, phase[:rows, :columns], seed=0), illumination=LEDS)
+
+
+NOTHING: dict[str, Any] = dict.fromkeys(("circles", "exposure", "focus", "na", "array", "die"), False)
+
+
+def test_a_frame_in_the_penumbra_stays_if_the_size_of_the_leds_explains_it() -> None:
+    data, lights = frames_of_sized_leds(0.5e-3), replace(LEDS, die=0.5e-3)
+    across = across_edge(lights, OPTICS, (0.0, 0.0))
     assert across.any()
-    as_points = align(replace(data, illumination=LEDS), **nothing).acquisition.frame_weights
-    assert not as_points[across].any()
-    assert align(data, **nothing).acquisition.frame_weights.all()
+    assert not align(data, **NOTHING).acquisition.frame_weights[across].any()
+    assert align(replace(data, illumination=lights), **NOTHING).acquisition.frame_weights.all()
+
+
+def test_a_frame_across_the_edge_that_holds_other_light_than_its_size_says_is_left_out() -> None:
+    lights = replace(LEDS, die=0.5e-3)
+    data = replace(frames_of_sized_leds(0.5e-3), illumination=lights)
+    wrong = int(np.flatnonzero(across_edge(lights, OPTICS, (0.0, 0.0)))[0])
+    frames = np.array([data.frames.frame(led) for led in range(len(data))])
+    frames[wrong] *= 0.2 / frames[wrong].mean() if frames[wrong].mean() > 0.5 else 0.8 / frames[wrong].mean()
+    found = align(replace(data, frames=ArrayFrames(frames)), **NOTHING)
+    assert np.flatnonzero(found.acquisition.frame_weights == 0).tolist() == [wrong]
+
+
+@pytest.mark.parametrize("die", [0.3e-3, 0.5e-3, 1e-3])
+def test_the_size_of_the_leds_is_found(die: float) -> None:
+    found = find_die(frames_of_sized_leds(die))
+    assert found.changed
+    assert 0.8 * die < found.die < 1.2 * die
+    assert found.misfits[found.tried == found.die] == found.misfits.min() == found.misfit_after
+
+
+def test_points_stay_points_and_a_size_that_is_right_stays() -> None:
+    points = frames_of_sized_leds(0.0)
+    found = find_die(points)
+    assert not found.changed
+    assert found.illumination is points.illumination
+    right = replace(frames_of_sized_leds(0.5e-3), illumination=replace(LEDS, die=0.5e-3))
+    assert find_die(right).illumination is right.illumination
+
+
+def test_single_leds_that_were_moved_keep_their_place_with_a_size() -> None:
+    shifts = np.zeros((len(LEDS), 2))
+    data = replace(frames_of_sized_leds(0.5e-3), illumination=Adjusted(LEDS, shifts))
+    found = find_die(data).illumination
+    assert isinstance(found, Adjusted)
+    assert not found.shifts.any()
+    assert isinstance(found.base, LEDArray)
+    assert 0.4e-3 < found.base.die < 0.6e-3
+
+
+def test_the_alignment_says_and_uses_the_size_of_the_leds() -> None:
+    found = align(frames_of_sized_leds(0.5e-3), **(NOTHING | {"die": True}))
+    assert any("mm explain the frames better than points" in note for note in found.notes)
+    assert isinstance(found.acquisition.illumination, LEDArray)
+    assert 0.4e-3 < found.acquisition.illumination.die < 0.6e-3
+    assert found.acquisition.frame_weights.all()
+
+
+def test_directions_without_a_height_have_no_size() -> None:
+    data = replace(frames_of_sized_leds(0.5e-3), illumination=Directions(LEDS.directions()))
+    found = align(data, **(NOTHING | {"die": True, "edge": False}))
+    assert found.notes == ("size of the LEDs: not looked for, their directions have no height",)
+    assert found.acquisition.illumination is data.illumination

@@ -303,7 +303,7 @@ def test_rewriting_never_overwrites_and_leaves_nothing_behind(
             path.write_text(text, encoding="utf-8")
 
         patch.setattr("fouriscope.run.importing.write_text", full)
-        assert "a.toml: No space left on device" in fouriscope.fails(*arguments, "--to-zarr")
+        assert "a.toml: cannot be written (No space left on device)" in fouriscope.fails(*arguments, "--to-zarr")
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     store.mkdir()
     (store / "work").touch()

@@ -72,7 +72,11 @@ def test_a_recursion_without_end(fouriscope: Command) -> None:  # noqa: F811
 REFUSED = [
     (MemoryError("Unable to allocate 8 EiB"), "not enough memory (Unable to allocate 8 EiB)"),
     (MemoryError(), "not enough memory (no details)"),
-    (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "a.tif"), "a.tif: No space left on device"),
+    (
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "a.tif"),
+        "a.tif: cannot be written (No space left on device); the disk is full: make room, then give the same command",
+    ),
+    (OSError(errno.EFBIG, os.strerror(errno.EFBIG)), "raise the limit (ulimit -f), or use another disk, then give"),
     (OSError(errno.EACCES, os.strerror(errno.EACCES), "a.tif"), "a.tif: Permission denied"),
     (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), "output: Too many open files"),
     (BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)), "output: Broken pipe"),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from benchmarks.faults import DisturbedField, busy_cores
+from benchmarks.disturbed import Disturbed, busy_cores, field_job, start
 from benchmarks.field_problems import fingerprint
 
 from fouriscope.field import FieldFolder, FieldProgress, connected, coordinator, tile_task
@@ -172,12 +172,12 @@ def test_a_scheduler_that_goes_is_an_error(configuration: Path, tmp_path: Path) 
 
 
 def test_kills_while_other_programs_take_both_cores(configuration: Path, undisturbed: Path, tmp_path: Path) -> None:
-    """Some of what `python -m benchmarks faults` does for long."""
-    field = DisturbedField(configuration, tmp_path / "field", 4, random.Random(3))
+    """Some of what `python -m benchmarks soak` does for long."""
+    disturbed = Disturbed(field_job(configuration), fingerprint(undisturbed), 8.0, random.Random(3))
     with busy_cores(6):
-        field.run(fingerprint(undisturbed))
-    assert field.killed.total()
-    assert not +field.found, "hung, lost, differing or left behind"
+        disturbed.run(tmp_path / "field", 4, full_disks=0.0)
+    assert disturbed.kills
+    assert not +disturbed.found, f"lost, differing or hung: {disturbed.said}"
 
 
 def test_what_a_kill_left_while_the_folder_was_made_is_no_hindrance(
@@ -214,7 +214,7 @@ def test_a_full_disk_ends_the_field_and_not_one_tile_after_the_other(
     outcome = tile_task.reconstruct_tile(str(folder), 4)
     assert outcome[:2] == (4, "stop")
     assert "No space left on device" in outcome.reason
-    with connected(workers=1) as client, pytest.raises(RunFolderError, match="make room, and give the same command"):
+    with connected(workers=1) as client, pytest.raises(RunFolderError, match="make room, then give the same command"):
         TileRun(field, client)._take_in(outcome)
 
     def gone(*_: Any) -> None:
@@ -222,6 +222,16 @@ def test_a_full_disk_ends_the_field_and_not_one_tile_after_the_other(
 
     monkeypatch.setattr(tile_task, "_reconstruct", gone)
     assert tile_task.reconstruct_tile(str(folder), 4).state == "again"
+
+
+@pytest.mark.parametrize("most_bytes", [0, 1000, 4000, 20_000])
+def test_a_limit_on_the_size_of_files_is_said(configuration: Path, tmp_path: Path, most_bytes: int) -> None:
+    """Whoever meets it, the command or a worker."""
+    process = start(field_job(configuration).begin(tmp_path / "field"), most_bytes=most_bytes)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 2, said
+    assert "cannot be written (File too large); no file may become so large here: raise the limit" in said
+    assert said.count("\n") == 1
 
 
 def test_attempts_are_counted_by_what_began(tmp_path: Path) -> None:

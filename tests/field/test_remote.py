@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -154,3 +155,13 @@ def test_a_worker_that_dies_too_often_gives_its_task_back() -> None:
     found = DaskWorkers(None)._take_in(Killed(), task)
     assert found is not None
     assert isinstance(found.error, WorkerDiedError)
+
+
+def test_a_client_that_did_not_connect_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask closes it when it is collected; while another client starts, that would wait for ever."""
+    from distributed import Client
+
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.2)
+    with pytest.raises(ClusterError, match="no Dask scheduler answers"), connected("tcp://127.0.0.1:1"):
+        pass
+    assert not [thing for thing in gc.get_objects() if isinstance(thing, Client)]

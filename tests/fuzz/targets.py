@@ -36,6 +36,13 @@ class Target:
     asks_page: bool = False
     every: int = 1
 
+    @property
+    def group(self) -> str:
+        """The row of the short table."""
+        kind = self.name.partition(":")[0]
+        named = {"description": "descriptions, looked at", "reconstruction": "descriptions, reconstructed"}
+        return named.get(kind, "run folders" if self.asks_page else "files")
+
 
 # What a plain stack of frames does not say.
 PLAIN = (

@@ -10,7 +10,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Directions, LEDArray, Optics, Pupil
 from fouriscope.settings import ADMM, Calibration, FramesSection, PnP, PupilSection
 
-GOOD = {"wavelength": 513e-9, "na": 0.2, "magnification": 8.0, "camera_pixel": 6.5e-6}
+GOOD: dict[str, Any] = {"wavelength": 513e-9, "na": 0.2, "magnification": 8.0, "camera_pixel": 6.5e-6}
 
 
 @pytest.mark.parametrize("key", [*GOOD, "medium_index"])

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Optics
 
-PAPER = {"wavelength": 513e-9, "na": 0.2, "magnification": 8.1485, "camera_pixel": 6.5e-6}
+PAPER: dict[str, Any] = {"wavelength": 513e-9, "na": 0.2, "magnification": 8.1485, "camera_pixel": 6.5e-6}
 
 
 def test_derived_lengths_follow_their_formulas() -> None:
@@ -31,7 +32,7 @@ def test_units_that_are_not_metres_are_noticed() -> None:
     with pytest.raises(InvalidInputError, match=r"6\.5 µm is 6\.5e-6"):
         Optics(**{**PAPER, "camera_pixel": 6.5})
     with pytest.raises(InvalidInputError, match="finite number, got '513e-9'"):
-        Optics(**{**PAPER, "wavelength": "513e-9"})  # type: ignore[arg-type]
+        Optics(**{**PAPER, "wavelength": "513e-9"})
 
 
 def test_na_is_limited_by_the_medium() -> None:

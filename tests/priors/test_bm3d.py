@@ -322,6 +322,7 @@ class TestWhole:
             ("coins", 25 / 255, 28.4, 28.4, 28.1),
         ],
     )
+    @pytest.mark.slow
     def test_quality_floors(self, name: str, sigma: float, normal: float, fast: float, hard: float) -> None:
         clean = photograph(name, slice(0, 300), slice(0, 384))
         noisy = with_noise(clean, sigma)

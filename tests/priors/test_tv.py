@@ -57,6 +57,7 @@ def prox_by_admm(z: Image, weight: float, isotropic: bool, iterations: int = 20_
     return x.reshape(z.shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isotropic", [True, False])
 @pytest.mark.parametrize("shape", [(6, 7), (1, 9), (9, 1), (2, 5)])
 @pytest.mark.parametrize("weight", [0.05, 0.6])
@@ -75,6 +76,7 @@ def test_objective_is_the_sum_of_gradient_lengths(isotropic: bool) -> None:
     assert TV(isotropic=isotropic).objective(np.full((3, 4), 7.0)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isotropic", [True, False])
 def test_symmetries(isotropic: bool) -> None:
     z, sigma = scene((17, 23)), 0.4
@@ -122,6 +124,7 @@ def test_a_constant_comes_back_exactly_even_when_warm() -> None:
     np.testing.assert_array_equal(tv.denoise(constant, 0.5), constant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("isotropic", [True, False])
 @pytest.mark.parametrize("accuracy", [0.3, 0.05, 0.01])

@@ -33,7 +33,7 @@ DATA = Path(os.environ.get("FOURISCOPE_DATA", Path(__file__).parents[2].parent /
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the real acquisitions are not here: {DATA}")
 
 GRADIENTS = 6
-MICROSCOPE = {"wavelength": 513e-9, "na": 0.2, "magnification": 8.1485, "camera_pixel": 6.5e-6}
+MICROSCOPE: dict[str, Any] = {"wavelength": 513e-9, "na": 0.2, "magnification": 8.1485, "camera_pixel": 6.5e-6}
 NAMES = [f"{prior}-{data}" for prior in ("NoReg", "TV", "BM3D") for data in ("Batch", "Online")]
 
 

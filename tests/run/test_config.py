@@ -92,7 +92,10 @@ def test_defaults_are_those_of_the_paper() -> None:
         ({"solver": {"bacth": 3}}, "unknown key 'solver.bacth'; did you mean 'batch'?"),
         ({"sovler": {"batch": 3}}, "unknown key 'sovler'; did you mean 'solver'?"),
         ({"illumination": {"pich": 1.0, "pitch": None}}, "unknown key 'illumination.pich'; did you mean 'pitch'?"),
-        ({"illumination": {"zzz": 1.0}}, "known keys: die, die_shape, height, kind, offset, pitch, rotation, shape"),
+        (
+            {"illumination": {"zzz": 1.0}},
+            "known keys: die, die_shape, height, kind, offset, patterns, pitch, rotation, shape",
+        ),
         ({"microscope": {"na": None}}, "microscope.na is missing"),
         ({"illumination": {"height": None}}, "illumination.height is missing"),
         ({"illumination": {"kind": None}}, "illumination.kind is missing: one of square, disc, spiral, rings"),

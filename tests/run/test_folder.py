@@ -393,6 +393,7 @@ def some_result(absorption: bool) -> Result:
     )
 
 
+@pytest.mark.usefixtures("drawn")
 @pytest.mark.parametrize("absorption", [False, True])
 def test_a_result_comes_back(tmp_path: Path, absorption: bool) -> None:
     result = some_result(absorption)

@@ -55,6 +55,7 @@ class TestContract:
         second.solve(Iterations(8))
         np.testing.assert_array_equal(first.x, second.x)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("stopped_at", [2, 27])
     def test_state_continues_to_the_last_bit(self, fidelity: DataFidelity, method: str, stopped_at: int) -> None:
         straight = make_solver(fidelity, method, TV(), seed=1)
@@ -133,6 +134,7 @@ class TestContract:
         not_told.solve(Iterations(4))
         np.testing.assert_array_equal(told.x, not_told.x)
 
+    @pytest.mark.slow
     def test_an_automatic_run_recovers_from_a_step_fifty_times_too_long(self, method: str) -> None:
         fidelity = phase_problem(height=0.6)
         solver = make_solver(fidelity, method)
@@ -224,6 +226,7 @@ def test_each_step_of_an_iteration_sees_a_minibatch_of_its_own(
     assert not set(first[0]) & set(first[1]), "dealt from one deck, without replacement"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 2, 10])
 @pytest.mark.parametrize("method", RANDOM)
 def test_the_smallest_minibatches_raise_no_false_alarm(method: str, batch: int) -> None:

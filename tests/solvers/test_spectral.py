@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -49,12 +50,15 @@ def solver(
     start: StartName = "flat",
     seed: int = 0,
     acceleration: bool = True,
+    balance: bool = True,
+    background: float | Literal["auto"] = "auto",
 ) -> Spectral:
     everything = np.arange(len(fidelity))
     sampler: Sampler = AllLEDs(everything)
     if batch is not None:
         sampler = StratifiedSampler(everything, batch, fidelity.model.geometry.bright_field)
-    return Spectral(fidelity, sampler, [prior(), prior()], start=start, seed=seed, acceleration=acceleration)
+    options: dict[str, Any] = {"acceleration": acceleration, "balance": balance, "background": background}
+    return Spectral(fidelity, sampler, [prior(), prior()], start=start, seed=seed, **options)
 
 
 def error(fidelity: DataFidelity, x: NDArray[np.float32], truth: NDArray[np.complex64] | None = None) -> float:
@@ -66,10 +70,42 @@ def error(fidelity: DataFidelity, x: NDArray[np.float32], truth: NDArray[np.comp
 
 
 @pytest.mark.parametrize("margin", [0, 6])
-def test_with_all_frames_the_misfit_never_rises(margin: int) -> None:
-    history = solver(problem(margin=margin), batch=None, acceleration=False).solve(Iterations(25))
+@pytest.mark.parametrize("background", [0.0, "auto", 0.5])
+def test_with_all_frames_the_misfit_never_rises(margin: int, background: float | Literal["auto"]) -> None:
+    # With other weights the misfit is another one: they stay as they are.
+    plain: dict[str, Any] = {"batch": None, "acceleration": False, "balance": False}
+    history = solver(problem(margin=margin), background=background, **plain).solve(Iterations(25))
     assert np.all(np.diff(history["misfit"]) <= 1e-6 * history["misfit"][0])
     assert history["misfit"][-1] < 0.1 * history["misfit"][0]
+
+
+def test_noise_without_light_is_not_taken_for_light() -> None:
+    """Dark frames of nothing but read noise: with the plain loss the object scatters to explain their roots."""
+    model = ForwardModel(OPTICS, LEDS, (32, 32), object="wave")
+    frames = np.where(model.geometry.bright_field[:, None, None], 1.0, 0.0) * np.ones((1, 32, 32))
+    frames = frames + np.random.default_rng(0).normal(0, 0.01, frames.shape)
+    scattered = {}
+    backgrounds: tuple[Literal["auto"], float] = ("auto", 0.0)
+    for background in backgrounds:
+        fidelity = DataFidelity(model, ArrayFrames(frames.astype(np.float32)), loss="amplitude")
+        one = solver(fidelity, batch=None, background=background)
+        one.solve(Iterations(30))
+        dark = np.flatnonzero(~model.geometry.bright_field)
+        scattered[background] = float(model.intensity(one.x, dark).mean())
+    assert scattered["auto"] < 0.3 * scattered[0.0]
+
+
+def test_the_background_is_measured_and_kept() -> None:
+    fidelity = problem()
+    one = solver(fidelity)
+    one.solve(Iterations(2))
+    measured = fidelity.loss.epsilon
+    dark = ~fidelity.model.geometry.bright_field
+    shot = np.sqrt(np.median([fidelity.frames.frame(int(led)).mean() for led in np.flatnonzero(dark)]) / 2000)
+    assert 0.5 * 2 * shot < measured < 2 * 2 * shot
+    again = solver(problem(), background=0.0)
+    again.load_state(one.state())
+    assert again.fidelity.loss.epsilon == measured
 
 
 def test_the_momentum_ends_when_many_frames_came() -> None:

@@ -7,6 +7,7 @@ from fouriscope.acquisition.description import Description
 from fouriscope.acquisition.frames import ArrayFrames, CalibratedFrames, Frames, open_frames
 from fouriscope.acquisition.images import FolderFrames, TiffFrames
 from fouriscope.acquisition.masks import FrameMasks, find_bad_pixels, simplified_masks
+from fouriscope.acquisition.multiplexing import multiplex
 from fouriscope.acquisition.readers import describe
 from fouriscope.acquisition.readers.ptylab import write_ptylab
 from fouriscope.acquisition.sequence import FrameSequence
@@ -39,6 +40,7 @@ __all__ = [
     "center_of_region",
     "describe",
     "find_bad_pixels",
+    "multiplex",
     "open_frames",
     "simplified_masks",
     "stream_below",

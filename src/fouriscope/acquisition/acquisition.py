@@ -18,6 +18,7 @@ from fouriscope.checks import door, door_class_but
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics, Pupil
 from fouriscope.optics._points import told_of_directions
+from fouriscope.optics.patterns import Multiplexed, lit_leds
 
 
 def center_of_region(
@@ -68,7 +69,7 @@ class Acquisition:
     Parameters
     ----------
     optics, illumination
-        The microscope and its LEDs; frame i was lit by LED i.
+        The microscope and its LEDs; frame i was lit by LED i, or by pattern i of :class:`~fouriscope.Multiplexed`.
     frames
         An array (frames, rows, columns) or anything with ``shape`` and ``frame(i)``.
     pupil
@@ -120,8 +121,9 @@ class Acquisition:
             )
         count, lights = self.frames.shape[0], len(self.illumination)
         if count != lights:
+            of = "pattern" if isinstance(self.illumination, Multiplexed) else "LED"
             raise InvalidInputError(
-                f"one frame for each LED is needed: the illumination has {lights} LEDs, the stack {count} frames"
+                f"one frame for each {of} is needed: the illumination has {lights} {of}s, the stack {count} frames"
             )
         if self.weights is not None and np.shape(self.weights) != (count,):
             raise InvalidInputError(f"one weight for each of {count} frames, got shape {np.shape(self.weights)}")
@@ -143,7 +145,7 @@ class Acquisition:
         left_out = np.count_nonzero(self.frame_weights == 0)
         told += [f"{left_out} frames left out"] if left_out else []
         told += [word for word, is_so in (("masked", self.mask is not None), ("periodic", self.periodic)) if is_so]
-        lights = told_of_directions(self.illumination.directions())
+        lights = told_of_directions(lit_leds(self.illumination)[0].directions())
         return (
             "Acquisition: {} frames of {} × {}, ".format(*self.frames.shape)
             + f"NA {optics.na:.3g}, {lights}, {optics.wavelength * 1e9:.4g} nm, "

@@ -30,7 +30,8 @@ class FileStates:
     def read(self, files: Sequence[str], read: Callable[[], T]) -> T:
         """What ``read`` returns, unless one of ``files`` has changed since it was read first, or meanwhile."""
         new = [file for file in files if file not in self._first]
-        self._first |= {file: _state(file) for file in new}
+        for file in new:
+            self._first[file] = _state(file)
         try:
             value = read()
         except Exception:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from fouriscope.acquisition.hdf5_chunks import bounded, most_unpacked
 from fouriscope.acquisition.input_files import require_neighbour, require_room
+from fouriscope.errors import InvalidInputError
 
 _MOST_LINKS = 8  # one after the other; they may go round in circles
 
@@ -26,13 +28,13 @@ def own_dataset(file: Any, name: str, path: Path) -> Any:
     item = _own_item(file, name)
     if not isinstance(item, h5py.Dataset):
         return None
-    others = [source.file_name for source in item.virtual_sources()] if item.is_virtual else []
-    others += [external[0] for external in item.external or ()]
-    for other in dict.fromkeys(others):
-        if other != ".":
-            require_neighbour(path, other, f"the dataset {name}")
+    for external in item.external or ():
+        require_neighbour(path, external[0], f"the dataset {name}")
+    if item.is_virtual:
+        _require_plain_sources(path, name, item)
+        return item
     _require_small_chunks(path, name, item)
-    return item
+    return bounded(path, name, item) if item.chunks else item
 
 
 def stacks_of(file: Any) -> list[str]:
@@ -65,6 +67,26 @@ def _own_item(group: Any, name: str, links: int = 0) -> Any:
         else:
             return None
     return item
+
+
+def _require_plain_sources(path: Path, name: str, item: Any) -> None:
+    """What a virtual dataset shows lies here or in files beside it, and leads nowhere else; HDF5 alone unpacks it."""
+    import h5py
+
+    for source in dict.fromkeys((source.file_name, source.dset_name) for source in item.virtual_sources()):
+        other = path if source[0] == "." else require_neighbour(path, source[0], f"the dataset {name}")
+        with h5py.File(other, "r") as file:
+            shown = _own_item(file, source[1])
+            if not isinstance(shown, h5py.Dataset) or shown.is_virtual or shown.external:
+                raise InvalidInputError(
+                    f"{path}: the dataset {name} shows {source[1]} of {other.name}; a dataset with its own numbers was "
+                    "expected there"
+                )
+            if shown.chunks:
+                _require_small_chunks(other, source[1], shown)
+                require_room(
+                    other, f"what a chunk of {source[1]} can unpack to", most_unpacked(other, *source[1:], shown)
+                )
 
 
 def _require_small_chunks(path: Path, name: str, item: Any) -> None:

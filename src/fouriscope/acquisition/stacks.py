@@ -17,7 +17,7 @@ from fouriscope.acquisition.input_files import require_file, require_room
 from fouriscope.acquisition.mat_file import MatFile
 from fouriscope.acquisition.npy_file import npy_layout, read_header, read_member
 from fouriscope.acquisition.stored import StoredFrames
-from fouriscope.acquisition.tile_layout import CHECKSUM_KEY, CompleteArray, shard_names
+from fouriscope.acquisition.tile_layout import CHECKSUM_KEY, CompleteArray, Shards
 from fouriscope.acquisition.zarr_store import open_array
 from fouriscope.errors import InvalidInputError
 
@@ -53,14 +53,12 @@ class ArrayStack(StoredFrames):
         chunks = getattr(array, "chunks", None)  # of HDF5 and Zarr
         self._depth: int = chunks[axes.index("n")] if chunks else 1
         super().__init__(path, size["n"], (size["y"], size["x"]), dtype, roi)
+        if type(array) is np.ndarray:  # it is in memory; a file that is mapped is not
+            self._watched = ()
 
     def together(self, index: int) -> range:
         start = index // self._depth * self._depth
         return range(start, min(start + self._depth, self.shape[0]))
-
-    def _files(self, indices: range) -> Sequence[str]:
-        loaded = isinstance(getattr(self, "array", None), np.ndarray)
-        return () if loaded else super()._files(indices)
 
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         return self._cut(self.array, index, rows, columns)
@@ -143,15 +141,14 @@ class ZarrFrames(ArrayStack):
         self, path: Path, axes: str | None = None, roi: Sequence[int] | None = None, dataset: str | None = None
     ) -> None:
         array = open_array(path, dataset)
-        self._folder, self._chunked = path / (dataset or ""), array
+        self._folder, self._shards = path / (dataset or ""), Shards(array)
         if CHECKSUM_KEY in array.attrs:
             array = CompleteArray(array, self._folder)
         super().__init__(path, array, axes, roi, dataset or "")
 
     def _files(self, indices: range) -> Sequence[str]:
         chosen = {"n": slice(indices.start, indices.stop), "y": self.rows, "x": self.columns, "1": slice(0, 1)}
-        names = shard_names(self._chunked, [chosen[axis] for axis in self._axes])
-        return [f"{self._folder}/{name}" for name in names]
+        return [f"{self._folder}/{name}" for name in self._shards.names(chosen[axis] for axis in self._axes)]
 
     def _cut(self, array: Any, frames: int | slice, rows: slice, columns: slice) -> NDArray[Any]:
         # A chunk that is missing reads as zeros, which may be meant where we are not the author; a folder never is.

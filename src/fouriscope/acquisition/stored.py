@@ -75,6 +75,7 @@ class StoredFrames(FrameSequence):
         self, path: Path, count: int, stored_shape: tuple[int, int], dtype: np.dtype[Any], roi: Sequence[int] | None
     ) -> None:
         self.path, self.dtype, self.stored_shape = path, dtype, stored_shape
+        self._watched: Sequence[str] = (str(path),)
         self.states = FileStates()
         if count < 1 or min(stored_shape) < 1:
             raise InvalidInputError(f"{path}: there is no frame in it, got {count} frames of shape {stored_shape}")
@@ -102,7 +103,7 @@ class StoredFrames(FrameSequence):
 
     def _files(self, indices: range) -> Sequence[str]:
         """The files that these frames are read from, each time that they are."""
-        return (str(self.path),)
+        return self._watched
 
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         raise NotImplementedError

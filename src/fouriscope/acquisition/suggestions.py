@@ -29,13 +29,14 @@ def suggest(
     na: float | None = None,
     exposures: FloatArray | None = None,
     offset: float | None = None,
+    levels: FloatArray | float = 1.0,
 ) -> list[Suggestion]:
     """Bit shift, power, offset, saturation, background, gain and frames to reject, as far as the frames show them.
 
     Levels are in counts after the bit shift, as in [frames]. Where the frames are a power of intensity, that is all
     that is suggested beside frames to reject: survey them again after it. Without ``directions`` and ``na`` nobody
     knows the gain; which frames are dark, and which are no measurements, the frames themselves tell. ``offset`` is that
-    of a dark frame, if there is one.
+    of a dark frame, if there is one; ``levels`` are the brightness of patterns beside one LED.
 
     >>> from fouriscope.acquisition.frames import ArrayFrames
     >>> from fouriscope.acquisition.survey import survey_frames
@@ -70,7 +71,8 @@ def suggest(
         why = "stray light: what a dark frame has everywhere, the 2 % quantile of its 3 × 3 means; 0 in bright frames"
         found.append(Suggestion("background", background, why))
     if directions is not None and na is not None:
-        level = empty_bright_field(survey, np.hypot(directions[:, 0], directions[:, 1]), na, exposures, known) / unit
+        sizes = np.hypot(directions[:, 0], directions[:, 1])
+        level = empty_bright_field(survey, sizes, na, exposures, known, levels) / unit
         found.append(
             Suggestion("gain", float(f"{level:.4g}"), "median of the bright field: intensities are in units of it")
         )
@@ -99,10 +101,16 @@ def _rejections(survey: Survey) -> list[Suggestion]:
     return [Suggestion("reject", list(bad), reasons + more)]
 
 
-def order_is_wrong(survey: Survey, directions: FloatArray, na: float, exposures: FloatArray | None = None) -> bool:
+def order_is_wrong(
+    survey: Survey,
+    directions: FloatArray,
+    na: float,
+    exposures: FloatArray | None = None,
+    levels: FloatArray | float = 1.0,
+) -> bool:
     """Whether dark-field frames are about as bright as bright-field ones: LEDs in another order, or a wrong NA."""
     sizes = np.hypot(directions[:, 0], directions[:, 1])
-    brightness = (survey.mean - survey.offset) / relative_exposures(exposures, len(survey))
+    brightness = (survey.mean - survey.offset) / relative_exposures(exposures, len(survey)) / levels
     bright, dark = brightness[sizes < 0.9 * na], brightness[sizes > 1.1 * na]
     return bool(len(bright) and len(dark) and np.median(bright) < 2 * np.median(dark))
 

@@ -214,12 +214,19 @@ def _squares(frame: NDArray[Any]) -> tuple[float, float]:
 
 
 def empty_bright_field(
-    survey: Survey, sizes: FloatArray, na: float, exposures: FloatArray | None = None, offset: float | None = None
+    survey: Survey,
+    sizes: FloatArray,
+    na: float,
+    exposures: FloatArray | None = None,
+    offset: float | None = None,
+    levels: FloatArray | float = 1.0,
 ) -> float:
-    """Counts of the empty bright field: the median over bright-field frames of their median, above the offset."""
-    brightness = (survey.median - (survey.offset if offset is None else offset)) / relative_exposures(
-        exposures, len(survey)
-    )
+    """Counts of the empty bright field: the median over bright-field frames of their median, above the offset.
+
+    ``levels`` are the brightness of patterns beside one LED.
+    """
+    exposed = relative_exposures(exposures, len(survey)) * levels
+    brightness = (survey.median - (survey.offset if offset is None else offset)) / exposed
     bright = (sizes <= (1 - RIM) * na) & (survey.broken < survey.pixels)
     if not bright.any():
         bright = sizes <= sizes.min()

@@ -30,7 +30,11 @@ def bad_frames(survey: Survey) -> dict[int, str]:
 
 
 def unlike_others(
-    survey: Survey, directions: FloatArray, na: float, exposures: FloatArray | None = None
+    survey: Survey,
+    directions: FloatArray,
+    na: float,
+    exposures: FloatArray | None = None,
+    levels: FloatArray | float = 1.0,
 ) -> dict[int, str]:
     r"""Frames of a brightness that the described place of their LED rules out, with the reason; bad ones left out.
 
@@ -39,11 +43,11 @@ def unlike_others(
     steeply with the angle, and with little else. LEDs within 10 % of the pupil's edge may be either and are left alone.
 
     That is a reason to look, not to reject: an array that is displaced, or an NA that is not what the objective says,
-    makes good frames look like this.
+    makes good frames look like this. ``levels`` are the brightness of patterns beside one LED.
     """
     bad, found = bad_frames(survey), dict[int, str]()
     sizes = np.hypot(directions[:, 0], directions[:, 1])
-    brightness = (survey.mean - survey.offset) / relative_exposures(exposures, len(survey))
+    brightness = (survey.mean - survey.offset) / relative_exposures(exposures, len(survey)) / levels
     sound = np.array([index not in bad for index in range(len(survey))])
     inside = sound & (sizes <= (1 - RIM) * na)
     outside = np.flatnonzero(sound & (sizes >= (1 + RIM) * na))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,24 +104,30 @@ class CompleteArray:
                 f"{folder}: tiles of format {FORMAT} were expected, got {version}; read it with the fouriscope that "
                 f"wrote it, or import the frames again"
             )
-        self._array, self._folder = array, folder
+        self._array, self._folder, self._shards = array, folder, Shards(array)
         self.shape, self.dtype, self.chunks = array.shape, array.dtype, array.chunks
         self.checksum = str(array.attrs[CHECKSUM_KEY])
 
     def __getitem__(self, selection: tuple[int | slice, ...]) -> NDArray[Any]:
         part = np.asarray(self._array[selection])
         # Looked for afterwards: between a look and a read the file could go.
-        for name in shard_names(self._array, selection):
+        for name in self._shards.names(selection):
             if not (self._folder / name).is_file():
                 raise FileNotFoundError(f"the file {name} in it is missing")
         return part
 
 
-def shard_names(array: Any, selection: Sequence[int | slice]) -> Iterator[str]:
-    """The files of a Zarr ``array``, below its folder, in which a part of it lies."""
-    touched = []
-    for chosen, size, side in zip(selection, array.shape, array.shards or array.chunks, strict=True):
-        first, last = (chosen, chosen) if isinstance(chosen, int) else (chosen.start, min(chosen.stop, size) - 1)
-        touched.append(range(first // side, last // side + 1))
-    for place in itertools.product(*touched):
-        yield array.metadata.encode_chunk_key(place)
+class Shards:
+    """The files that a Zarr ``array`` is made of. What Zarr tells of an array is computed anew with each question."""
+
+    def __init__(self, array: Any) -> None:
+        self._sizes = list(zip(array.shape, array.shards or array.chunks, strict=True))
+        self._name: Callable[[tuple[int, ...]], str] = array.metadata.encode_chunk_key
+
+    def names(self, selection: Iterable[int | slice]) -> Iterator[str]:
+        """Of the files, below the folder of the array, in which a part of it lies."""
+        touched = []
+        for chosen, (size, side) in zip(selection, self._sizes, strict=True):
+            first, last = (chosen, chosen) if isinstance(chosen, int) else (chosen.start, min(chosen.stop, size) - 1)
+            touched.append(range(first // side, last // side + 1))
+        return map(self._name, itertools.product(*touched))

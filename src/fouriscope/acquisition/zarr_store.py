@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from fouriscope.acquisition.input_files import require_files_below, require_room
 from fouriscope.errors import InvalidInputError
 
-# Of what numcodecs registers, the ones that store arrays of numbers. Its "pickle" runs whatever a chunk says.
-_CODECS = {
-    *("blosc", "zlib", "gzip", "zstd", "lz4", "bz2", "lzma", "shuffle", "delta", "bitround", "packbits"),
-    *("fixedscaleoffset", "quantize", "astype", "crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"),
+# Of what numcodecs registers, the ones that make numbers of numbers. Its "pickle" runs whatever a chunk says.
+_FILTERS = {
+    *("shuffle", "delta", "bitround", "packbits", "fixedscaleoffset", "quantize", "astype"),
+    *("crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"),
 }
+_WIDEST = 8
+_CODECS_3 = {"bytes", "endian", "transpose", "gzip", "zstd", "blosc", "crc32c", "sharding_indexed"}
 
 
 def open_node(path: Path) -> Any:
@@ -25,20 +29,41 @@ def open_node(path: Path) -> Any:
 
 
 def open_array(path: Path, name: str | None = None) -> Any:
-    """The array at ``path``, or the one called ``name`` in it."""
+    """The array at ``path``, or the one called ``name`` in it. No chunk of it unpacks to more than it declares."""
     import zarr
 
+    from fouriscope.acquisition.zarr_codecs import BOUNDED, COMPRESSORS, unpacked
+
     _require_folder(path)
-    array = zarr.open_array(str(path), path=name or "", mode="r")
+    with zarr.config.set(BOUNDED):
+        array = zarr.open_array(str(path), path=name or "", mode="r")
     metadata = array.metadata
-    used = [*(getattr(metadata, "filters", None) or ()), getattr(metadata, "compressor", None)]
-    foreign = {codec.codec_id for codec in used if hasattr(codec, "codec_id")} - _CODECS
+    if metadata.zarr_format == 2:
+        packs = metadata.compressor
+        foreign = {codec.codec_id for codec in metadata.filters or ()} - _FILTERS
+        foreign |= ({packs.codec_id} if packs else set()) - COMPRESSORS
+    else:
+        foreign = set(_names(metadata.codecs)) - _CODECS_3
     if foreign:
-        raise InvalidInputError(f"{path}: the codec {min(foreign)!r} is not for arrays of numbers, and is not used")
+        raise InvalidInputError(
+            f"{path}: the codec {min(foreign)!r} is not for arrays of numbers, or cannot be bounded, and is not used"
+        )
     if min(array.chunks, default=1) < 1 or (array.shards and min(array.shards) < 1):
         raise InvalidInputError(f"{path}: chunks have at least one number along each axis, got {array.chunks}")
-    require_room(path, "a chunk", math.prod(array.chunks) * array.dtype.itemsize)
+    size = math.prod(array.chunks) * array.dtype.itemsize
+    require_room(path, "a chunk", size)
+    if metadata.zarr_format == 2 and packs:
+        # Filters may have made larger numbers of those that were packed, and added a checksum.
+        packs.decode = functools.partial(unpacked, packs, _WIDEST * size + 1024 if metadata.filters else size)
     return array
+
+
+def _names(codecs: Any) -> Iterator[str]:
+    """Of codecs, and of those of the chunks within a shard."""
+    for codec in codecs:
+        yield codec.to_dict()["name"]
+        yield from _names(getattr(codec, "codecs", ()))
+        yield from _names(getattr(codec, "index_codecs", ()))
 
 
 def _require_folder(path: Path) -> None:

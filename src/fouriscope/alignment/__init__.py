@@ -4,6 +4,7 @@ from fouriscope.alignment.align import Alignment, align
 from fouriscope.alignment.aperture import ApertureFit, find_na
 from fouriscope.alignment.array import ArrayFit, refine_array
 from fouriscope.alignment.circles import CircleFit, find_array
+from fouriscope.alignment.die import DieFit, find_die
 from fouriscope.alignment.exposure import ExposureFit, find_exposure
 from fouriscope.alignment.focus import FocusFit, find_focus
 from fouriscope.alignment.orientation import ORIENTATIONS, Orientation
@@ -18,6 +19,7 @@ __all__ = [
     "ApertureFit",
     "ArrayFit",
     "CircleFit",
+    "DieFit",
     "ExposureFit",
     "FocusFit",
     "Orientation",
@@ -26,6 +28,7 @@ __all__ = [
     "Trials",
     "align",
     "find_array",
+    "find_die",
     "find_exposure",
     "find_focus",
     "find_na",

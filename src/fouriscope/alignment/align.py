@@ -1,39 +1,24 @@
-"""All of the alignment in one call: place and orientation, exposure, focus, the array as a rigid body, the aperture."""
+"""All of the alignment in one call: where the LEDs are, how bright and how large, the focus and the aperture."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.aperture import find_na
-from fouriscope.alignment.array import Motion, refine_array
-from fouriscope.alignment.brightness import bright_gains, lattice_pitch
-from fouriscope.alignment.circles import TooFewBrightFramesError
-from fouriscope.alignment.exposure import find_exposure
-from fouriscope.alignment.focus import find_focus
-from fouriscope.alignment.orientation import AS_DESCRIBED
-from fouriscope.alignment.place import find_place
-from fouriscope.alignment.rotation import find_rotation
+from fouriscope.alignment.array import Motion
+from fouriscope.alignment.brightness import bright_gains, frame_means
 from fouriscope.alignment.sides import sides
-from fouriscope.alignment.trials import Trials
-from fouriscope.calibration.positions import as_array
+from fouriscope.alignment.steps import Tell, aperture, by_bright_frames, by_trials, exposed, focused, sized
 from fouriscope.checks import door
-from fouriscope.optics import Adjusted, Illumination, LEDArray
 from fouriscope.optics.die import across_edge
+from fouriscope.optics.frame_sources import frame_sources
 
-# Another place must explain the bright frames this much better than the described one, and so much more for each pitch
-# of the distance, unless fewer frames are then on the wrong side of the pupil's edge.
-BETTER_PLACE, BETTER_PER_PITCH = 0.05, 0.3
-# Another orientation must explain the frames this much better than the described one; within as much of it, nobody
-# can tell.
-BETTER_ORIENTATION = 0.2
-
-Tell = Callable[[str], object]
+# A frame across the pupil's edge may differ by so much, beside the bright field, from the direct light it should hold.
+AGREES = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +39,7 @@ def align(
     focus_reach: float = 300e-6,
     na: bool = True,
     array: bool = True,
+    die: bool = True,
     edge: bool = True,
     motions: Sequence[Motion] = ("shift", "rotation", "height"),
     tell: Tell | None = None,
@@ -70,10 +56,12 @@ def align(
     5. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`). It comes last, because
        another aperture makes up for an array in the wrong place. If it is another one, all before is done again
        with it;
-    6. exposure and focus once more, now that the rest is known;
-    7. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`), and those
+    6. ``die``: find how large the LEDs are (:func:`~fouriscope.alignment.find_die`), now that it is known where;
+    7. exposure and focus once more, with what is known by now;
+    8. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`), and those
        whose frames show that they lie on its other side. Their direct light passes in part, or is where it should not
-       be; no direction nearby explains that, and an object that has to grows stripes.
+       be; no direction nearby explains that, and an object that has to grows stripes. Where the size of the LEDs does,
+       and they hold as much light as it says, they stay.
 
     Another orientation or place of the array is used only if it explains the frames clearly better than the described
     one; of the defocus the best is taken. ``tell`` is called with each finding as soon as it is made.
@@ -87,28 +75,30 @@ def align(
 
     def placed(data: Acquisition) -> Acquisition:
         if circles:
-            data = _by_bright_frames(data, say)
+            data = by_bright_frames(data, say)
         if edge:  # for the searches; who is left out in the end is decided when everything else is known
             data = _weighed(data, _weights_without_penumbra(data))
         if exposure:
-            data = _exposed(data, data.gains, say)
+            data = exposed(data, data.gains, say)
         if focus:
-            data = _focused(data, focus_reach, say)
-        return _by_trials(data, motions, say) if array else data
+            data = focused(data, focus_reach, say)
+        return by_trials(data, motions, say) if array else data
 
     if exposure and (gains := bright_gains(acquisition)) is not acquisition.gains:
         acquisition = replace(acquisition, gains=gains)
     described, acquisition = acquisition, placed(acquisition)
     if na:
-        aperture = _aperture(acquisition, described.illumination, say)
-        if aperture != described.optics.na:
-            acquisition = placed(replace(described, optics=replace(described.optics, na=aperture)))
-    exposed = acquisition.gains
+        found = aperture(acquisition, described.illumination, say)
+        if found != described.optics.na:
+            acquisition = placed(replace(described, optics=replace(described.optics, na=found)))
+    if die:
+        acquisition = sized(acquisition, described, say)
+    gains_before = acquisition.gains
     if exposure:
-        acquisition = _exposed(acquisition, described.gains, say, certain=focus and array)
-    if focus and (acquisition.illumination is not described.illumination or acquisition.gains is not exposed):
+        acquisition = exposed(acquisition, described.gains, say, certain=focus and array)
+    if focus and (acquisition.illumination is not described.illumination or acquisition.gains is not gains_before):
         depth = acquisition.optics.wavelength / acquisition.optics.na**2
-        acquisition = _focused(acquisition, min(depth, focus_reach), say)
+        acquisition = focused(acquisition, min(depth, focus_reach), say)
     if edge:
         acquisition = _weighed(acquisition, described.frame_weights)
         weights = _weights_without_penumbra(acquisition, certain=True)
@@ -131,138 +121,25 @@ def _weighed(acquisition: Acquisition, weights: NDArray[np.float64]) -> Acquisit
 def _weights_without_penumbra(acquisition: Acquisition, *, certain: bool = False) -> NDArray[np.float64]:
     """0 for frames in the penumbra; once the geometry is ``certain``, also for those on the wrong side of the edge.
 
-    With LEDs of a known size, a frame whose LED then stands across the edge is explained, and stays.
+    With LEDs of a known size, a frame whose LED stands across the edge stays if it holds as much direct light as the
+    size says. One that does not is in the wrong place, or its exposure is taken for another.
     """
     bright, dark = sides(acquisition)
-    explained = np.zeros(len(acquisition), bool)
+    kept = bright | dark
     if certain:
+        place = (acquisition.optics, acquisition.patch_center)
         na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
         inside = np.asarray(acquisition.optics.passes(na))
-        bright, dark = bright & inside, dark & ~inside
-        explained = across_edge(acquisition.illumination, acquisition.optics, acquisition.patch_center)
-    return np.where(bright | dark | explained, acquisition.frame_weights, 0.0)
+        across = across_edge(acquisition.illumination, *place)
+        share = frame_sources(acquisition.illumination, *place).direct_light(acquisition.optics)
+        kept = np.where(across, _explained(acquisition, share), (bright & inside) | (dark & ~inside))
+    return np.where(kept, acquisition.frame_weights, 0.0)
 
 
-def _by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
-    try:
-        fit = find_place(acquisition)
-    except TooFewBrightFramesError as error:
-        say(f"place: not looked for, {error}")
-        return acquisition
-    best, described = fit.misfits[fit.best], fit.misfits[AS_DESCRIBED]
-    if best < (1 - BETTER_ORIENTATION) * described and fit.best != AS_DESCRIBED:
-        say(
-            f"place: the LEDs lie {fit.best} (or {fit.best.twin}; intensities cannot tell): misfit of the bright "
-            f"frames {best:.4g}, as described {described:.4g}; {_place(fit.arrays[fit.best])}"
-        )
-        return replace(acquisition, illumination=fit.arrays[fit.best])
-    others = [o for o in fit.misfits if o != AS_DESCRIBED and fit.misfits[o] * (1 - BETTER_ORIENTATION) < described]
-    orientation = "orientation as described"
-    if others:
-        orientation += f", but bright frames cannot tell it from {' or '.join(map(str, others))}"
-    fewer = fit.misplaced[AS_DESCRIBED] < fit.misplaced_before
-    array, (before, shifts) = fit.arrays[AS_DESCRIBED], as_array(acquisition.illumination)
-    pitches = float(np.hypot(*np.subtract(array.offset, before.offset))) / lattice_pitch(before)
-    if fewer or described < (1 - BETTER_PLACE - BETTER_PER_PITCH * pitches) * fit.misfit_before:
-        say(f"place: {orientation}; {_place(array)}")
-        return replace(acquisition, illumination=array if shifts is None else Adjusted(array, shifts))
-    say(f"place: {orientation}, and so is the place")
-    return acquisition
-
-
-def _exposed(acquisition: Acquisition, before: NDArray[Any] | None, say: Tell, *, certain: bool = False) -> Acquisition:
-    """Beside the gains that were known ``before``."""
-    fit = find_exposure(replace(acquisition, gains=before), certain=certain)
-    if not fit.changed:
-        say("exposure: dark-field frames are as bright as bright-field ones predict")
-        return acquisition if acquisition.gains is before else replace(acquisition, gains=before)
-    say(
-        f"exposure: {int(fit.dark.sum())} dark-field frames look {fit.ratio:.2g} times as bright as bright-field ones "
-        f"predict; they were exposed {'longer' if fit.ratio > 1 else 'shorter'}, most likely"
-    )
-    return replace(acquisition, gains=fit.gains)
-
-
-def _by_trials(acquisition: Acquisition, motions: Sequence[Motion], say: Tell) -> Acquisition:
-    described = acquisition.illumination
-    if "rotation" in motions:
-        acquisition = _turned(acquisition, say)
-    fit = refine_array(acquisition, motions=motions)
-    if fit.moved:
-        acquisition = replace(acquisition, illumination=fit.illumination)
-        if "rotation" in motions:
-            acquisition = _turned(acquisition, say)
-    if acquisition.illumination is described:
-        say(f"array: right as it is, to what {fit.trials} trials can tell")
-    elif fit.moved:
-        say(
-            f"array: {_description(acquisition.illumination)} explains the frames better "
-            f"(misfit {fit.misfit_before:.4g} → {fit.misfit_after:.4g} in {fit.trials} trials)"
-        )
-    return acquisition
-
-
-def _turned(acquisition: Acquisition, say: Tell) -> Acquisition:
-    fit = find_rotation(acquisition)
-    if not fit.changed:
-        return acquisition
-    say(
-        f"rotation: turned by {np.degrees(fit.turn):.2f}°, where inner LEDs predict the frames of outer ones better "
-        f"(by {fit.evidence:.1f} standard errors)"
-    )
-    return replace(acquisition, illumination=fit.illumination)
-
-
-def _aperture(acquisition: Acquisition, described: Illumination, say: Tell) -> float:
-    """The NA found with the array where it is now, or where it was described, if that explains the frames better.
-
-    Circles of a wrong radius have moved the array to a wrong place, where no aperture explains the frames well.
-    """
-    believed = acquisition.optics.na
-    # One patch for both, or their misfits could not be compared; directions without a height are known in one place.
-    trials = Trials.of(replace(acquisition, illumination=described))
-    fits = [find_na(acquisition, trials=trials)]
-    if acquisition.illumination is not described:
-        moved = replace(trials, patch=replace(trials.patch, illumination=acquisition.illumination))
-        fits.append(find_na(acquisition, trials=moved))
-    best = min(fits, key=lambda fit: fit.misfit_after)
-    if best.at_end:
-        say(
-            f"aperture: not found; the frames agree best with one at the end of what was tried, {best.tried[0]:.4f} to "
-            f"{best.tried[-1]:.4f}. NA {believed:g} stays: are microscope.na and illumination right?"
-        )
-        return believed
-    if not best.changed:
-        say(f"aperture: NA {believed:g} as described")
-        return believed
-    say(
-        f"aperture: NA {best.na:.4f} (was {believed:g}) explains the frames better "
-        f"(misfit {best.misfit_before:.4g} → {best.misfit_after:.4g})"
-    )
-    return best.na
-
-
-def _place(array: LEDArray) -> str:
-    y, x = array.offset
-    return f"offset ({y * 1e3:.2f}, {x * 1e3:.2f}) mm"
-
-
-def _focused(acquisition: Acquisition, reach: float, say: Tell) -> Acquisition:
-    fit = find_focus(acquisition, reach=reach, trials=Trials.of(acquisition, room=0.0))
-    end = "; that is the end of the search: is it farther out, or are the LEDs elsewhere?" if fit.at_end else ""
-    say(
-        f"focus: {fit.defocus * 1e6:.1f} µm (was {acquisition.pupil.defocus * 1e6:.1f}), the best of {len(fit.tried)} "
-        f"from {fit.tried[0] * 1e6:.0f} to {fit.tried[-1] * 1e6:.0f} µm{end}"
-    )
-    return replace(acquisition, pupil=replace(acquisition.pupil, defocus=fit.defocus))
-
-
-def _description(illumination: Illumination) -> str:
-    base = getattr(illumination, "base", illumination)
-    if not isinstance(base, LEDArray):
-        return "another place"
-    y, x = base.offset
-    return (
-        f"offset ({y * 1e3:.3f}, {x * 1e3:.3f}) mm, rotation {np.degrees(base.rotation):.3f}°, "
-        f"height {base.height * 1e3:.2f} mm"
-    )
+def _explained(acquisition: Acquisition, share: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Frames whose mean, beside that of the bright field, is the ``share`` of direct light that they should hold."""
+    means = frame_means(acquisition)
+    if acquisition.gains is not None:
+        means = means / np.asarray(acquisition.gains)
+    bright = means[(share == 1) & np.isfinite(means)]
+    return np.abs(means / np.median(bright) - share) < AGREES if len(bright) else np.ones(len(share), bool)

@@ -44,12 +44,16 @@ class Trials:
     margin: int
 
     @classmethod
-    def of(cls, acquisition: Acquisition, *, side: int = PATCH, room: float = 0.5) -> Trials:
-        """Trials on the liveliest patch of ``side`` pixels; LEDs may move by ``room`` (in units of the NA)."""
+    def of(cls, acquisition: Acquisition, *, side: int = PATCH, room: float = 0.5, every_edge: bool = False) -> Trials:
+        """Trials on the liveliest patch of ``side`` pixels; LEDs may move by ``room`` (in units of the NA).
+
+        With ``every_edge``, frames at the pupil's edge take part whether or not they contradict its place.
+        """
         patch = most_detailed_patch(acquisition, side)
         # A measured pupil lies on the grid of the whole frame; trials do without what it adds.
         # Frames count in units of the object, however long they were exposed.
-        weights = _without_the_edge(patch) / (1.0 if patch.gains is None else np.asarray(patch.gains))
+        weights = patch.frame_weights if every_edge else _without_the_edge(patch)
+        weights = weights / (1.0 if patch.gains is None else np.asarray(patch.gains))
         patch = replace(patch, pupil=replace(patch.pupil, array=None), weights=weights)
         optics = patch.optics
         reach = float(np.hypot(*patch.illumination.directions(patch.patch_center).T).max()) + (1 + room) * optics.na

@@ -140,7 +140,9 @@ def as_array(illumination: Illumination) -> tuple[LEDArray, Pairs | None]:
         return base, shifts
     if isinstance(base, Directions):
         return LEDArray.from_directions(base.na, base.height or 1.0), shifts
-    raise InvalidInputError(f"only LED arrays and directions can be moved as a whole, got {type(base).__name__}")
+    raise InvalidInputError(
+        f"only LED arrays and directions can be moved as a whole, with one LED a frame, got {type(base).__name__}"
+    )
 
 
 def _parts(illumination: Illumination) -> tuple[Illumination, Pairs | None]:

@@ -101,6 +101,11 @@ class ZernikePupil(Calibrator):
             *(geometry.fractions[sources], box.row0, box.col0, steps, slopes, energies),
         )
         run_sliced(lambda start, stop: box_moments(*arguments, start, stop), len(sources))
+        if not model.sources.have_one_colour:
+            # Of another wavelength the pupil is larger by its scale, and the phase as much more of a wave.
+            scales = model.sources.scales[sources][:, None, None]
+            slopes *= scales ** (1 - np.add.outer(np.arange(side), np.arange(side)))
+            energies *= scales ** -np.add.outer(np.arange(2 * side - 1.0), np.arange(2 * side - 1))
         self._slope += np.einsum("jpq,pq->j", self._powers, slopes.sum(axis=0)) / seen.spectrum.size
         self._curvature += self._curvature_of(seen, energies)
         self._watched = True
@@ -118,7 +123,7 @@ class ZernikePupil(Calibrator):
 
     def _curvature_of(self, seen: Contributions, energies: NDArray[np.float64]) -> NDArray[np.float64]:
         total = np.maximum(energies[:, 0, 0], np.finfo(np.float64).tiny)
-        scale = stiffness(seen, total)
+        scale = stiffness(seen, total) * seen.model.sources.scales[seen.sources] ** 2
         side = self._degree + 1
         means = np.einsum("jpq,bpq->bj", self._powers, energies[:, :side, :side])
         squares = np.einsum("jkpq,pq->jk", self._products, np.einsum("b,bpq->pq", scale, energies))

@@ -55,13 +55,13 @@ def show_info(
     survey = seen.survey()
     exposures = None if described.frames.exposures is None else np.array(described.frames.exposures)
     rejected = _rejected(seen, survey)
-    strange = unlike_others(survey, geometry.na, geometry.optics.na, exposures)
+    strange = unlike_others(survey, geometry.na, geometry.optics.na, exposures, seen.levels)
     _show_frames(survey, geometry, rejected, strange, console)
     if frames:
         _show_each(survey, geometry, rejected, strange, console)
     refusal = _refusal(described, base)
-    found = [] if refusal else concerns(described.frames, survey, geometry, exposures, rejected)
-    if refusal and order_is_wrong(survey, geometry.na, geometry.optics.na, exposures):
+    found = [] if refusal else concerns(described.frames, survey, geometry, exposures, rejected, seen.levels)
+    if refusal and order_is_wrong(survey, geometry.na, geometry.optics.na, exposures, seen.levels):
         found = [WRONG_ORDER]
     worries = [*report.warnings, *found]
     for worry in found:
@@ -97,13 +97,14 @@ def concerns(
     geometry: Geometry,
     exposures: np.ndarray[tuple[int], np.dtype[np.float64]] | None,
     rejected: dict[int, str],
+    levels: np.ndarray[tuple[int], np.dtype[np.float64]] | float = 1.0,
 ) -> list[str]:
     """What the frames suggest and the configuration does not do."""
     na = geometry.optics.na
-    if order_is_wrong(survey, geometry.na, na, exposures):
+    if order_is_wrong(survey, geometry.na, na, exposures, levels):
         return [WRONG_ORDER]
     found = []
-    for suggestion in suggest(survey, geometry.na, na, exposures, section.offset or None):
+    for suggestion in suggest(survey, geometry.na, na, exposures, section.offset or None, levels):
         key, value = suggestion.key, suggestion.value
         if key == "reject":
             left = [index for index in value if index not in rejected]

@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from fouriscope.errors import FouriscopeError
+from fouriscope.errors import NO_ROOM, FouriscopeError, not_written
 
 # Exit codes: wrong input, or something that the system refuses; a mistake of ours; Ctrl-C; nobody reads the output.
 REFUSED, UNEXPECTED, INTERRUPTED, OUTPUT_CLOSED = 2, 70, 130, 141
@@ -64,6 +64,9 @@ def exit_code_of(command: Callable[[], Any]) -> int:
         Console(stderr=True).print("stopped")
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001  (this is the last resort)
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            where = error.filename or next(iter(_run_folder), "output")
+            return _say(f"{not_written(where, error)}, then give the same command again", REFUSED)
         if isinstance(error, OSError) and error.errno is not None:
             return _say(f"{error.filename or 'output'}: {error.strerror}", REFUSED)
         return _say(f"{_in_a_line(error)}: a mistake in fouriscope, please report it; {_details(error)}", UNEXPECTED)

@@ -18,18 +18,23 @@ from rich.markup import escape
 
 from fouriscope.acquisition import Acquisition, CalibratedFrames
 from fouriscope.acquisition.machine_memory import memory_available
+from fouriscope.acquisition.pattern_table import pattern_text, read_patterns
 from fouriscope.cli.options import Quiet, console_of
 from fouriscope.cli.playing import play
 from fouriscope.errors import InsufficientMemoryError, InvalidInputError
 from fouriscope.field.simulated import GROUP_BYTES, FieldSimulation, field_curvature, simulate_field
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Geometry
+from fouriscope.optics import Geometry, Illumination, Multiplexed, Optics
+from fouriscope.optics._points import FloatArray
+from fouriscope.optics.pattern_makers import NAMES, named_patterns
 from fouriscope.paper import PAPER_LEDS, PAPER_MICROSCOPE, paper_leds, paper_optics, phase_image
 from fouriscope.run import ReconstructionConfig
 from fouriscope.run.files import atomic_write, write_text
 from fouriscope.run.memory import memory_needed
 from fouriscope.run.recipe import measured_sections
 from fouriscope.simulation import Camera, HostileMicroscope, Truth, simulate
+
+PATTERNS = "patterns.csv"
 
 
 def run_simulation(
@@ -48,7 +53,12 @@ def run_simulation(
     ] = None,
     frame: Annotated[int, typer.Option(min=8, help="Rows and columns of a frame.")] = 100,
     radius: Annotated[float, typer.Option(help="Radius of the LED disc in pitches; 9.5 gives 293 LEDs.")] = 9.5,
+    patterns: Annotated[
+        str | None,
+        typer.Option(help=f"Several LEDs a frame: {NAMES}, or a file (docs/sources.md)."),
+    ] = None,
     die: Annotated[float, typer.Option(help="Side of the LEDs' square dies in metres; 0.5 mm is 0.5e-3.")] = 0.0,
+    bandwidth: Annotated[float, typer.Option(help="Of the light, FWHM in metres; 20 nm is 20e-9.")] = 0.0,
     field: Annotated[
         bool,
         typer.Option("--field/--no-field", help="A large field: angles change over it, and it is not periodic."),
@@ -93,9 +103,13 @@ def run_simulation(
     snr_db = snr if photons is None else None
     kind: Literal["stack", "frame"] = "stack" if noise == "stack" else "frame"
     illumination = {"kind": "disc", **PAPER_LEDS, "radius": radius} | ({"die": die} if die else {})
-    leds = replace(paper_leds(radius), die=die)
+    optics = paper_optics(bandwidth)
+    leds: Illumination = replace(paper_leds(radius), die=die)
+    table = None if patterns is None else _patterns(patterns, leds, seed)
+    if table is not None:
+        leds, illumination = Multiplexed(leds, table), illumination | {"patterns": PATTERNS}
     if field:
-        optics, shape = paper_optics(), (frame, frame)
+        shape = (frame, frame)
         simulation = simulate_field(
             *(optics, leds, shape, lambda wanted: phase_image(wanted, phase_range, image)),
             camera=camera,
@@ -106,13 +120,15 @@ def run_simulation(
         )
         count, truth = simulation.shape[0], simulation.truth
         out.mkdir(parents=True, exist_ok=True)
+        _write_patterns(out, table)
         write_field(out, simulation, illumination, calibrate_pupil=bool(curvature))
     else:
-        model = ForwardModel(paper_optics(), leds, (frame, frame))
+        model = ForwardModel(optics, leds, (frame, frame))
         truth = phase_image(model.object_shape, phase_range, image)
         data = simulate(model, truth, snr_db=snr_db, noise=kind, camera=camera, seed=seed)
         count = len(data)
         out.mkdir(parents=True, exist_ok=True)
+        _write_patterns(out, table)
         if live:
             document = describe_acquisition(out, data, illumination)
             play(out, data, document, rate=rate, order=order, seed=seed, console=console)
@@ -168,6 +184,17 @@ def _told(microscope: HostileMicroscope, truth: Truth) -> dict[str, Any]:
     }
 
 
+def _patterns(name: str, leds: Illumination, seed: int) -> FloatArray:
+    """Those of a file, or of a name."""
+    path = Path(name)
+    return read_patterns(path, len(leds)) if path.suffix else named_patterns(name, leds, paper_optics(), seed)
+
+
+def _write_patterns(out: Path, table: FloatArray | None) -> None:
+    if table is not None:
+        write_text(out / PATTERNS, pattern_text(table))
+
+
 def _check_new(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InvalidInputError(f"{out} exists and is not empty; choose another folder")
@@ -204,7 +231,7 @@ def write_field(out: Path, simulation: FieldSimulation, illumination: dict[str, 
     _write_tiff(out / "truth.tif", simulation.truth)
     document: dict[str, Any] = {
         "frames": section,
-        "microscope": PAPER_MICROSCOPE,
+        "microscope": _microscope(simulation.model.optics),
         "illumination": illumination,
         "object": {"model": "phase"},
         "prior": {"name": "tv", "strength": "auto"},
@@ -233,13 +260,17 @@ def describe_acquisition(out: Path, data: Acquisition, illumination: dict[str, A
         section["truth"] = "truth.tif"
     return {
         "frames": section,
-        "microscope": PAPER_MICROSCOPE,
+        "microscope": _microscope(data.optics),
         "illumination": illumination,
         "object": {"margin": 0},  # the simulated field is periodic
         "prior": {"name": "tv", "strength": "auto"},
         "solver": {"batch": min(60, len(data)), "seed": 0},
         "stop": {"iterations": 300},
     }
+
+
+def _microscope(optics: Optics) -> dict[str, float]:
+    return PAPER_MICROSCOPE | ({"bandwidth": optics.bandwidth} if optics.bandwidth else {})
 
 
 def _write_tiff(path: Path, array: NDArray[Any]) -> None:

@@ -6,12 +6,12 @@ For each, q is the factor with ∂d_j/∂ψ̄ = q ⊙ ψ, which is all that the 
 loss           d_j                                      q
 =============  =======================================  ==================================
 intensity      Σ (I − y)²                               2 (I − y)
-amplitude      Σ (√I − √y)²                             1 − √y / √I
+amplitude      Σ (√(I + ε) − √(y + ε))²                 1 − √(y + ε) / √(I + ε)
 poisson        Σ I − y + (y + ε) log((y + ε)/(I + ε))   1 − (y + ε) / (I + ε)
 =============  =======================================  ==================================
 
-Negative y (additive noise, an offset taken off) counts as it is in the intensity loss, as 0 in the amplitude loss, and
-y + ε is not taken below 0 in the Poisson loss.
+ε of the amplitude loss is 0 unless it is given. Negative y (additive noise, an offset taken off) counts as it is in the
+intensity loss; y + ε is not taken below 0 in the others.
 """
 
 from __future__ import annotations
@@ -87,9 +87,15 @@ class IntensityLoss(Loss):
         return _ratio(np.sum(frame * intensity), np.sum(intensity**2))
 
 
+@door_class
 @dataclass(frozen=True)
 class AmplitudeLoss(Loss):
-    """Σ (√I − √y)² over the pixels of a frame: photon noise has one variance in it, and dark field counts as it should.
+    """Σ (√(I + ε) − √(y + ε))² over the pixels: photon noise has one variance in it, and dark field its due weight.
+
+    ``background`` ε (in units of the bright field) belongs to the noise that is there without light. For ε = 0 the mean
+    of √max(y, 0) over such noise is positive, and a fit finds light where there is none; for ε of twice the noise or
+    more √(y + ε) is nearly linear over it. ε is a constant intensity beside |ψ|², and the pair (ψ, √ε) is
+    what is projected.
 
     >>> AmplitudeLoss().curvature(np.array([0.0, 1.0])).tolist()
     [2.0, 2.0]
@@ -97,23 +103,38 @@ class AmplitudeLoss(Loss):
 
     name = "amplitude"
     is_projection = True
+    background: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.background < np.inf:
+            raise InvalidInputError(f"the background of the amplitude loss must be at least 0, got {self.background}")
+
+    @property
+    def epsilon(self) -> float:
+        return self.background
 
     @staticmethod
     def row(field: NDArray[Any], frame: NDArray[Any], mask: NDArray[Any], epsilon: Any) -> Any:
         total, tiny = frame.dtype.type(0), frame.dtype.type(1e-12)
         for c in range(frame.size):
             psi = field[c]
-            modulus = np.sqrt(psi.real * psi.real + psi.imag * psi.imag) + tiny
-            residual = (modulus - np.sqrt(max(frame[c], frame.dtype.type(0)))) * mask[c]
+            modulus = np.sqrt(psi.real * psi.real + psi.imag * psi.imag + epsilon) + tiny
+            residual = (modulus - np.sqrt(max(frame[c] + epsilon, frame.dtype.type(0)))) * mask[c]
             total += residual * residual
             q = residual / modulus
             field[c] = complex(psi.real * q, psi.imag * q)
         return total
 
     def curvature(self, intensity: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.full(intensity.shape, 2.0)
+        if not self.background:
+            return np.full(intensity.shape, 2.0)
+        return 2 * intensity / (intensity + self.background)
 
     def best_gain(self, intensity: NDArray[np.float64], frame: NDArray[np.float64]) -> float:
+        """In closed form without ε; with it that of Σ (g I − y)²/(I + ε), which agrees where a frame fits."""
+        if self.background:
+            weights = intensity / (intensity + self.background)
+            return _ratio(np.sum(frame * weights), np.sum(intensity * weights))
         return _ratio(np.sum(np.sqrt(np.maximum(frame, 0) * intensity)), np.sum(intensity)) ** 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -62,17 +63,30 @@ def _client(scheduler: str) -> Any:
             return Client(scheduler_file=scheduler, timeout=CONNECT_SECONDS)
         return Client(scheduler, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
+        _forget(error)
         raise ClusterError(
             f"no Dask scheduler answers at {scheduler} ({str(error) or type(error).__name__}); start one with "
             "`dask scheduler`, and give its address as it prints it, tcp://HOST:8786"
         ) from error
     except AssertionError as error:  # what Dask says if its own thread does not start within 10 s
+        _forget(error)
         raise ClusterError("Dask did not start within 10 s: this machine is too busy; try again") from error
     except TypeError as error:  # what Dask says if it knows of no certificate
+        _forget(error)
         raise ClusterError(
             f"{scheduler} asks for certificates, and Dask has none to show ({error}); set "
             "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY, see docs/field.md"
         ) from error
+
+
+def _forget(error: BaseException) -> None:
+    """Let go of the client that did not come to be. Dask closes it when it is collected, and would wait for ever if
+    that happened in the middle of the next one's start."""
+    causes: BaseException | None = error
+    while causes is not None:
+        causes.__traceback__ = None
+        causes = causes.__cause__ or causes.__context__
+    gc.collect()
 
 
 def _await_workers(there: DaskWorkers, workers: int, scheduler: str) -> None:

@@ -16,6 +16,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.grids import LEDs
 from fouriscope.optics import Illumination, Optics, Pupil, automatic_object_shape
+from fouriscope.optics.frame_sources import largest_na
 
 Point = tuple[float, float]
 PupilOverField = Pupil | Callable[[Point], Pupil]
@@ -108,7 +109,7 @@ class PatchworkModel:
     @cached_property
     def scale(self) -> int:
         """Object pixels a frame pixel, one number for all the field: what its most oblique direction needs."""
-        largest = max(float(np.hypot(*self.illumination.directions(patch.center).T).max()) for patch in self.patches())
+        largest = max(largest_na(self.illumination, self.optics, patch.center) for patch in self.patches())
         grids = {(self._grown(patch.shape[0]), self._grown(patch.shape[1])) for patch in self.patches()}
         return max(automatic_object_shape(self.optics, largest, grid)[0] // grid[0] for grid in grids)
 

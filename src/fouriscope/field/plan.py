@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import Field, Strict
 
 from fouriscope.acquisition.stored import Region
@@ -14,6 +13,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.field.tiling import Tile, Tiling
 from fouriscope.forward.objects import object_model
 from fouriscope.optics import automatic_object_shape
+from fouriscope.optics.frame_sources import largest_na
 from fouriscope.run.assemble import chosen_margin
 from fouriscope.run.described import Described
 from fouriscope.run.schema import Count, Number, Part, Positive, checked
@@ -173,5 +173,5 @@ def _scale(seen: Described, tiling: Tiling, margin: int) -> int:
         return scale
     grid = (tiling.tile_shape[0] + 2 * margin, tiling.tile_shape[1] + 2 * margin)
     centers = (seen.center_of(window_of(tile, config)) for tile in tiling)
-    largest = max(float(np.hypot(*seen.illumination.directions(center).T).max()) for center in centers)
+    largest = max(largest_na(seen.illumination, seen.optics, center) for center in centers)
     return automatic_object_shape(seen.optics, largest, grid, object_model(config.object.model).band)[0] // grid[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 import socket
@@ -19,7 +18,7 @@ from fouriscope.acquisition import stream_below
 from fouriscope.acquisition.byte_sizes import parse_bytes
 from fouriscope.acquisition.digest import FrameDigest, check_unchanged
 from fouriscope.acquisition.stored import StoredFrames, stored_below
-from fouriscope.errors import FouriscopeError, FramesChangedError
+from fouriscope.errors import NO_ROOM, FouriscopeError, FramesChangedError, not_written
 from fouriscope.field.folder import FieldFolder
 from fouriscope.field.identity import check_same_frames
 from fouriscope.field.tile_acquisition import tile_acquisition
@@ -37,7 +36,6 @@ ATTEMPTS = 5
 # From one attempt to the next, the part of the frames' memory that is left.
 SMALLER_CACHE = 4
 THUMBNAIL = 24
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class Outcome(NamedTuple):
@@ -83,9 +81,9 @@ def reconstruct_tile(folder: str, index: int, memory: int | None = None, attempt
         return Outcome(index, "failed", str(error))
     except OSError as error:  # a full disk stays full; a file server may be back in a moment
         state: Literal["stop", "again", "failed"] = "again" if attempt < attempts else "failed"
-        if error.errno in DISK_FULL:
+        if error.errno in NO_ROOM:
             state = "stop"
-        refused = f"{field.path}: cannot be written ({error.strerror}); make room, and give the same command again"
+        refused = f"{not_written(field.path, error)}, then give the same command again"
         return Outcome(index, state, refused if state == "stop" else f"{error.strerror or error}")
     finally:
         return_free_memory()  # a worker lives for many tiles

@@ -149,8 +149,11 @@ class ForwardModel(Grids):
 
     def __repr__(self) -> str:
         margin = f" with a margin of {self.geometry.margin}" if self.geometry.margin else ""
+        lights = f"{len(self.geometry.led_na)} LEDs"
+        if self.geometry.is_multiplexed:
+            lights += f" in {len(self)} patterns"
         return (
-            "ForwardModel: {} LEDs, frames of {} × {}".format(len(self), *self.frame_shape)
+            "ForwardModel: {}, frames of {} × {}".format(lights, *self.frame_shape)
             + margin
             + ", {} object of {} × {}".format(self.object.name, *self.object_shape)
             + f", NA {self.optics.na:.3g} → {self.synthetic_na:.3g}, pixel {self.object_pixel[1] * 1e6:.3g} µm"

@@ -104,19 +104,18 @@ class LEDPupils:
         return np.ix_(rows, columns)
 
     def _evaluate(self, sources: NDArray[np.int64]) -> NDArray[Any]:
+        from fouriscope.forward._coloured_pupil_kernels import evaluate_coloured_pupils
         from fouriscope.forward._pupil_kernels import evaluate_pupils
 
         stack = np.empty((len(sources), *self.box_shape), self.dtype)
         box = self.geometry.support_box
-        arguments = (
-            self.geometry.fractions[sources],
-            self._roots[sources],
-            box.row0,
-            box.col0,
-            *self._constants,
-            stack,
-        )
-        run_sliced(lambda start, stop: evaluate_pupils(*arguments, start, stop), len(sources))
+        own = (self.geometry.fractions[sources], self._roots[sources])
+        if self.geometry.sources.have_one_colour:
+            arguments = (*own, box.row0, box.col0, *self._constants, self.dtype == np.complex64, stack)
+            run_sliced(lambda start, stop: evaluate_pupils(*arguments, start, stop), len(sources))
+        else:
+            coloured = (*own, self.geometry.sources.scales[sources], box.row0, box.col0, *self._constants, stack)
+            run_sliced(lambda start, stop: evaluate_coloured_pupils(*coloured, start, stop), len(sources))
         return stack
 
     def _compile(self) -> tuple[Any, ...]:
@@ -130,5 +129,5 @@ class LEDPupils:
             *(steps, (1 + EDGE_TOLERANCE) ** 2, pupil.phase_in_powers()),
             2 * np.pi * pupil.defocus * optics.medium_index / optics.wavelength,
             (optics.na / optics.medium_index) ** 2,
-            *(table, self.dtype == np.complex64),
+            table,
         )

@@ -8,6 +8,8 @@ from fouriscope.optics.grid_shapes import automatic_object_shape
 from fouriscope.optics.illumination import Illumination, LEDArray
 from fouriscope.optics.margin import automatic_margin
 from fouriscope.optics.objective import Optics
+from fouriscope.optics.pattern_makers import annuli, half_circles, random_patterns
+from fouriscope.optics.patterns import Multiplexed
 from fouriscope.optics.pupil import Pupil
 from fouriscope.optics.report import OpticsReport, report_geometry
 from fouriscope.optics.slide import GlassSlide
@@ -21,14 +23,18 @@ __all__ = [
     "GlassSlide",
     "Illumination",
     "LEDArray",
+    "Multiplexed",
     "Optics",
     "OpticsReport",
     "Pupil",
     "Sources",
     "SupportBox",
+    "annuli",
     "automatic_margin",
     "automatic_object_shape",
+    "half_circles",
     "noll_to_nm",
+    "random_patterns",
     "report_geometry",
     "zernike",
 ]

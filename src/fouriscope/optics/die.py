@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 
 DieShape = Literal["square", "round"]
 
-# The die is looked at in so many points along each axis, to see how much of it lies on either side of the pupil's edge.
-FINE = 32
-# A source stands for a part of the die that is at most this large along each axis, beside NA. What it leaves out is the
-# penumbra of the pupil's edge, as wide as the part: some percent of the amplitude of a dark frame.
-PART = 0.1
+# The die is looked at in so many points along each axis, to see how much of it lies on either side of the pupil's edge,
+# and a point is so wide, in their pitch, seen along the edge: between a side and a diagonal.
+FINE, _RAMP = 32, 1.2
+# A die that is at most this large along each axis, beside NA, is one source. What it leaves out is the penumbra of the
+# pupil's edge, as wide as the die: 8 % of the amplitude of a dark frame.
+PART = 0.04
 # In bright field near the edge the direct light interferes with what the penumbra cuts off, and that are the lowest
-# frequencies, where samples are strongest: so near the edge, beside NA, parts are smaller.
-NEAR, PART_NEAR = 0.15, 0.03
+# frequencies, where samples are strongest: so near the edge, beside NA, a die is divided sooner.
+NEAR, PART_NEAR = 0.15, 0.02
+# Half as many parts along an axis leave an error 2.6 times as large, half the die one of 0.7: for the same error the
+# number of parts grows as this power of the die.
+GROWTH = 0.4
 # A grid of more parts than this along an axis would cost more than it tells.
 MOST_PARTS = 8
 
@@ -63,12 +67,12 @@ def has_die(illumination: Illumination) -> bool:
     return isinstance(illumination, Spread) and illumination.die > 0
 
 
-def largest_na(illumination: Illumination, patch_center: tuple[float, float]) -> float:
-    """|na| of the outermost LED, and of the outermost point of its die."""
-    na = illumination.directions(patch_center)
+def farthest_na(illumination: Illumination, patch_center: tuple[float, float]) -> FloatArray:
+    """|na| of each LED, or of the outermost point of its die."""
+    na = illumination.directions(patch_center)[:, None]
     if isinstance(illumination, Spread) and illumination.die:
-        na = illumination.die_directions(_rim(illumination.die_shape), patch_center).reshape(-1, 2)
-    return float(np.hypot(na[:, 0], na[:, 1]).max())
+        na = illumination.die_directions(_rim(illumination.die_shape), patch_center)
+    return np.asarray(np.hypot(na[..., 0], na[..., 1]).max(axis=1))
 
 
 def die_radius(illumination: Illumination, patch_center: tuple[float, float]) -> FloatArray | float:
@@ -84,9 +88,9 @@ def die_sources(illumination: Illumination, optics: Optics, patch_center: tuple[
     """The sources of each LED: its middle, or parts of its die where one point would not do.
 
     A die larger than :data:`PART` is divided by a grid of n × n, and so is one larger than :data:`PART_NEAR` whose
-    direct light passes the pupil near its edge. One that stands across the edge is also cut along it: the direct light
-    of what lies inside passes, that of the rest does not, and no point between them does the same. Each piece is a
-    source in its middle, with its share of the die as its weight.
+    direct light passes the pupil near its edge; n grows more slowly than the die. One that stands across the edge is
+    also cut along it: the direct light of what lies inside passes, that of the rest does not, and no point between them
+    does the same. Each piece is a source in its middle, with its share of the die as its weight.
     """
     na = illumination.directions(patch_center)
     if not isinstance(illumination, Spread) or not illumination.die:
@@ -96,7 +100,7 @@ def die_sources(illumination: Illumination, optics: Optics, patch_center: tuple[
     nearest, farthest = _reach(illumination, optics, patch_center)
     across = (nearest <= 1) & (farthest >= 1)
     largest = np.where((nearest <= 1) & (farthest >= 1 - NEAR), PART_NEAR, PART) * optics.na
-    parts = np.clip(np.ceil(extent / largest), 1, MOST_PARTS).astype(int)
+    parts = np.clip(np.ceil((extent / largest) ** GROWTH), 1, MOST_PARTS).astype(int)
     divided = (parts > 1) | across
     points = die_points(FINE, shape)
     fine = illumination.die_directions(points, patch_center)
@@ -115,13 +119,21 @@ def across_edge(illumination: Illumination, optics: Optics, patch_center: tuple[
     return np.asarray((nearest <= 1) & (farthest >= 1))
 
 
-def die_in_points(illumination: Illumination, patch_center: tuple[float, float], count: int) -> Sources:
-    """``count`` × ``count`` sources of every LED, whatever its frame needs: slow, and the truth of a simulation."""
+def die_in_points(
+    illumination: Illumination, patch_center: tuple[float, float], counts: int | NDArray[np.int64]
+) -> Sources:
+    """So many points along each axis of every LED (``counts``, of all or of each), whatever its frame needs: slow, and
+    the truth of a simulation."""
     if not isinstance(illumination, Spread) or not illumination.die:
         return Sources.points(illumination.directions(patch_center))
-    na = illumination.die_directions(die_points(count, illumination.die_shape), patch_center)
-    leds, points = na.shape[:2]
-    return Sources(na.reshape(-1, 2), np.full(leds * points, 1 / points), np.arange(leds + 1) * points)
+    along = np.broadcast_to(counts, len(illumination))
+    seen = {
+        count: illumination.die_directions(die_points(count, illumination.die_shape), patch_center)
+        for count in np.unique(along).tolist()
+    }
+    na = [seen[count][led] for led, count in enumerate(along.tolist())]
+    sizes = np.array([len(points) for points in na])
+    return Sources(np.concatenate(na), np.repeat(1 / sizes, sizes), np.concatenate([[0], np.cumsum(sizes)]))
 
 
 def _reach(
@@ -135,18 +147,38 @@ def _reach(
 
 def _pieces(points: FloatArray, na: FloatArray, parts: int, optics: Optics) -> tuple[FloatArray, NDArray[np.float64]]:
     """(directions, weights) of the parts of one die."""
-    inside = optics.passes(np.hypot(na[:, 0], na[:, 1]))
+    radii = np.hypot(na[:, 0], na[:, 1])
+    inside = optics.passes(radii)
     cells = np.floor((points + 0.5) * parts).astype(int)
-    _, piece, counts = np.unique(
-        (cells[:, 0] * parts + cells[:, 1]) * 2 + inside, return_inverse=True, return_counts=True
+    keys, first, piece, counts = np.unique(
+        (cells[:, 0] * parts + cells[:, 1]) * 2 + inside,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
     )
     middles = np.stack([np.bincount(piece, na[:, axis]) / counts for axis in (0, 1)], axis=1)
     # A disc is convex: the middle of points inside is inside. That of a thin sliver outside may not be outside.
-    astray = optics.passes(np.hypot(middles[:, 0], middles[:, 1])) & ~inside[np.unique(piece, return_index=True)[1]]
+    astray = optics.passes(np.hypot(middles[:, 0], middles[:, 1])) & ~inside[first]
     for index in np.flatnonzero(astray):
         members = na[piece == index]
         middles[index] = members[np.argmax(np.hypot(members[:, 0], members[:, 1]))]
-    return middles, counts / len(points)
+    return middles, _areas(keys, piece, counts, optics.na - radii, np.hypot(*(na[1] - na[0]))) / len(points)
+
+
+def _areas(
+    keys: NDArray[np.int64], piece: NDArray[np.int64], counts: NDArray[np.int64], depth: FloatArray, pitch: float
+) -> NDArray[np.float64]:
+    """Points of each piece, where one of two that the edge parts has a point in part if the edge goes through it.
+
+    ``depth`` is how far inside the edge each point lies. Whole points would have the share of direct light, which is
+    most of a frame, in steps of a row of them.
+    """
+    part = np.clip(0.5 + depth / (_RAMP * pitch), 0, 1)
+    cell = keys // 2
+    _, group, pieces = np.unique(cell, return_inverse=True, return_counts=True)
+    inner = np.bincount(group[piece], part)[group]
+    whole = np.bincount(group, counts)[group]
+    return np.where(pieces[group] == 1, counts, np.where(keys % 2 == 1, inner, whole - inner))
 
 
 def _rim(shape: DieShape) -> FloatArray:

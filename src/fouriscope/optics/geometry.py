@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics._points import require_point
-from fouriscope.optics.die import die_sources, largest_na
+from fouriscope.optics.frame_sources import frame_sources, largest_na
 from fouriscope.optics.grid_shapes import Band, automatic_object_shape, require_margin, require_shape
 from fouriscope.optics.illumination import Illumination
 from fouriscope.optics.objective import Optics
+from fouriscope.optics.patterns import lit_leds
 from fouriscope.optics.sources import Sources
 
 # The disc is tested in cycles per metre and the box is computed in bins; this is more than their rounding can differ.
@@ -45,7 +46,8 @@ class Geometry:
     optics
         The microscope.
     na
-        (N, 2) directions (na_y, na_x) of the LEDs (of their middles) at this patch.
+        (N, 2) directions (na_y, na_x) at this patch, one for each frame: of the middle of its LED, or, of several LEDs,
+        of that nearest to the axis.
     frame_shape
         (rows, columns) of a measured frame.
     margin
@@ -56,6 +58,8 @@ class Geometry:
         (y, x) in metres from the optical axis.
     sources
         The coherent sources of the frames; by default one for each LED.
+    led_na
+        (L, 2) directions of the LEDs that shine; by default those of the frames, which have one LED each.
 
     Examples
     --------
@@ -74,6 +78,7 @@ class Geometry:
     object_shape: tuple[int, int]
     patch_center: tuple[float, float] = (0.0, 0.0)
     sources: Sources = field(default_factory=lambda: Sources.points(np.zeros((0, 2))))
+    led_na: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
 
     @classmethod
     def compile(
@@ -104,9 +109,11 @@ class Geometry:
             if object_shape != "auto":
                 raise InvalidInputError(f"object_shape must be 'auto' or (rows, columns), got {object_shape!r}.")
             grid = (frame[0] + 2 * border, frame[1] + 2 * border)
-            largest = largest_na(illumination, center)
+            largest = largest_na(illumination, optics, center)
             object_shape = automatic_object_shape(optics, largest, grid, band)
-        return cls(optics, na, frame, border, object_shape, center, die_sources(illumination, optics, center))
+        leds, lit = lit_leds(illumination)
+        sources = frame_sources(illumination, optics, center)
+        return cls(optics, na, frame, border, object_shape, center, sources, leds.directions(center)[lit])
 
     def __post_init__(self) -> None:
         na = np.array(self.na, dtype=np.float64)
@@ -115,6 +122,8 @@ class Geometry:
         object.__setattr__(self, "na", _read_only(na))
         if not len(self.sources):
             object.__setattr__(self, "sources", Sources.points(self.na))
+        if not len(self.led_na):
+            object.__setattr__(self, "led_na", self.na)
         object.__setattr__(self, "frame_shape", require_shape("frame_shape", self.frame_shape))
         object.__setattr__(self, "margin", require_margin(self.margin))
         object.__setattr__(self, "object_shape", require_shape("object_shape", self.object_shape))
@@ -141,32 +150,41 @@ class Geometry:
 
     @cached_property
     def illumination_na(self) -> NDArray[np.float64]:
-        """(N,) |na| of each LED."""
+        """(N,) |na| of each frame's LED, or of several LEDs of that nearest to the axis."""
         return _read_only(np.hypot(self.na[:, 0], self.na[:, 1]))
 
     @property
     def synthetic_na(self) -> float:
-        """max|na| + NA, which bounds the resolution of the object."""
-        return float(self.illumination_na.max()) + self.optics.na
+        """max|na| of the LEDs + NA, which bounds the resolution of the object."""
+        return float(np.hypot(self.led_na[:, 0], self.led_na[:, 1]).max()) + self.optics.na
+
+    @cached_property
+    def outer_na(self) -> NDArray[np.float64]:
+        """(N,) |na| of each frame's source that is farthest from the axis: how fine its frame sees."""
+        sizes = np.hypot(self.sources.na[:, 0], self.sources.na[:, 1])
+        return _read_only(np.maximum.reduceat(sizes, self.sources.offsets[:-1]))
+
+    @property
+    def is_multiplexed(self) -> bool:
+        """Whether the frames are lit by several LEDs, and have no directions of their own."""
+        return not np.array_equal(self.led_na, self.na)
 
     @property
     def bright_field(self) -> NDArray[np.bool_]:
-        """(N,) whether the direct light of (the middle of) each LED passes the pupil: |na| ≤ NA."""
+        """(N,) whether direct light passes the pupil: that of (the middle of) a frame's LED, or of one of several."""
         return self.optics.passes(self.illumination_na)
 
     @cached_property
     def direct_light(self) -> NDArray[np.float64]:
         """(N,) the share of each LED's direct light that passes the pupil: 1 in bright field, 0 in dark field, and
         between them where an LED with a size stands across the pupil's edge."""
-        passing = self.optics.passes(np.hypot(self.sources.na[:, 0], self.sources.na[:, 1]))
-        weights = self.sources.weights
-        shares = np.add.reduceat(np.where(passing, weights, 0.0), self.sources.offsets[:-1])
-        return _read_only(shares / np.add.reduceat(weights, self.sources.offsets[:-1]))
+        return _read_only(self.sources.direct_light(self.optics))
 
     @cached_property
     def shifts(self) -> NDArray[np.float64]:
-        """(M, 2) direction of each source in bins of (row, column) frequency: na/λ/du."""
-        return _read_only(self.sources.na / self.optics.wavelength / np.asarray(self.frequency_step))
+        """(M, 2) direction of each source in bins of (row, column) frequency: na/λ_m/du."""
+        at_own = self.sources.na * self.sources.scales[:, None]
+        return _read_only(at_own / self.optics.wavelength / np.asarray(self.frequency_step))
 
     @cached_property
     def whole_bins(self) -> NDArray[np.int64]:
@@ -183,9 +201,9 @@ class Geometry:
     @cached_property
     def support_box(self) -> SupportBox:
         """The smallest box of frame bins that bounds the pupil discs of all sources, each moved by its fraction."""
-        radius = self.optics.cutoff / np.asarray(self.frequency_step)
-        lowest = np.ceil(self.fractions.min(axis=0) - radius - _ROUNDING).astype(int)
-        highest = np.floor(self.fractions.max(axis=0) + radius + _ROUNDING).astype(int)
+        radius = self.sources.scales[:, None] * (self.optics.cutoff / np.asarray(self.frequency_step))
+        lowest = np.ceil((self.fractions - radius).min(axis=0) - _ROUNDING).astype(int)
+        highest = np.floor((self.fractions + radius).max(axis=0) + _ROUNDING).astype(int)
         height, width = highest - lowest + 1
         return SupportBox(int(lowest[0]), int(lowest[1]), int(height), int(width))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -53,7 +53,7 @@ def require_within(name: str, value: float, least: float, most: float, meaning: 
 @door_class
 @dataclass(frozen=True)
 class Optics:
-    """A coherent imaging system, described by the five numbers that Fourier ptychography needs.
+    """A coherent imaging system, described by the numbers that Fourier ptychography needs.
 
     The objective passes the spatial frequencies k of the field with |k| ≤ NA/λ. The *field* is therefore sampled well
     by pixels up to λ/(2NA) and the *intensity*, whose spectrum is twice as wide, by pixels up to λ/(4NA).
@@ -71,6 +71,10 @@ class Optics:
         Pitch of the camera's pixels, in metres, on the camera itself.
     medium_index
         Refractive index n between sample and objective; NA < n.
+    bandwidth
+        Of the light, around λ: full width at half maximum of a Gaussian, in metres. 0 is one wavelength.
+    spectrum
+        Instead of a bandwidth: pairs (wavelength in metres, weight). See docs/sources.md.
 
     Examples
     --------
@@ -84,10 +88,12 @@ class Optics:
     magnification: float
     camera_pixel: float
     medium_index: float = 1.0
+    bandwidth: float = 0.0
+    spectrum: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            object.__setattr__(self, item.name, require_positive(item.name, getattr(self, item.name)))
+        for name in _BOUNDS:
+            object.__setattr__(self, name, require_positive(name, getattr(self, name)))
         for name, (least, most, meaning) in _BOUNDS.items():
             require_within(name, getattr(self, name), least, most, meaning)
         if self.wavelength > _LONGEST_WAVELENGTH:
@@ -95,6 +101,7 @@ class Optics:
                 f"wavelength = {self.wavelength:g} m is longer than {_LONGEST_WAVELENGTH:g} m; "
                 "wavelengths are in metres: 513 nm is 513e-9."
             )
+        self._check_bandwidth()
         if self.camera_pixel > _LARGEST_CAMERA_PIXEL:
             raise InvalidInputError(
                 f"camera_pixel = {self.camera_pixel:g} m is larger than {_LARGEST_CAMERA_PIXEL:g} m; "
@@ -112,6 +119,19 @@ class Optics:
                 f"na must be smaller than medium_index = {self.medium_index:g}, got {self.na:g}; "
                 "give the index of the immersion medium, 1.33 for water or 1.518 for oil."
             )
+
+    def _check_bandwidth(self) -> None:
+        from fouriscope.optics.bandwidth import require_spectrum
+
+        object.__setattr__(self, "bandwidth", require_finite("bandwidth", self.bandwidth))
+        if not 0 <= self.bandwidth <= 0.4 * self.wavelength:
+            raise InvalidInputError(
+                f"bandwidth must be from 0 to {0.4 * self.wavelength:g} m, 40 % of the wavelength, got "
+                f"{self.bandwidth:g}; it is in metres: 20 nm is 20e-9."
+            )
+        object.__setattr__(self, "spectrum", require_spectrum(self.spectrum, self.wavelength))
+        if self.spectrum and self.bandwidth:
+            raise InvalidInputError("bandwidth and spectrum say the same: give one of the two.")
 
     @property
     def pixel(self) -> float:
@@ -140,3 +160,13 @@ class Optics:
     def nyquist_intensity_pixel(self) -> float:
         """Largest pixel at the sample, in metres, that samples the intensity without aliasing: λ/(4NA)."""
         return self.wavelength / (4 * self.na)
+
+
+def pupil_overlap(distance: NDArray[np.float64], na: float) -> NDArray[np.float64]:
+    """Common area of two pupils of radius ``na`` whose middles are ``distance`` apart, as a fraction of one.
+
+    >>> pupil_overlap(np.array([0.0, 0.2, 0.5]), na=0.2).round(3).tolist()
+    [1.0, 0.391, 0.0]
+    """
+    q = np.minimum(distance / (2 * na), 1)
+    return np.asarray(2 / np.pi * (np.arccos(q) - q * np.sqrt(1 - q**2)))

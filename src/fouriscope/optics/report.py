@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.optics.geometry import Geometry
+from fouriscope.optics.objective import pupil_overlap
+from fouriscope.optics.pattern_report import PatternReport, report_patterns
 
 _RASTER = 400
 _LOW_OVERLAP = 0.35
@@ -25,6 +27,8 @@ class OpticsReport:
     ----------
     leds, bright_field, dark_field
         Counts.
+    patterns
+        What a set of patterns sees; None where each frame has its own LED.
     na, largest_illumination_na, synthetic_na
         Of the objective, of the outermost LED, and their sum.
     half_pitch
@@ -66,6 +70,7 @@ class OpticsReport:
     phase_gap_period: float | None
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    patterns: PatternReport | None = None
 
     def __str__(self) -> str:
         margin = f" + margin {self.margin}" if self.margin else ""
@@ -78,6 +83,7 @@ class OpticsReport:
                 gap = f"{self.phase_gap_na:.4f} NA: periods above {_micrometres(self.phase_gap_period)}"
         rows = [
             ("LEDs", f"{self.leds}: {self.bright_field} bright-field, {self.dark_field} dark-field"),
+            *([] if self.patterns is None else self.patterns.rows()),
             ("objective NA", f"{self.na:.4g}"),
             ("largest illumination NA", f"{self.largest_illumination_na:.4f}"),
             ("synthetic NA", f"{self.synthetic_na:.4f}"),
@@ -116,13 +122,14 @@ def report_geometry(geometry: Geometry) -> OpticsReport:
     largest illumination NA  0.4766
     synthetic NA             0.6766
     """
-    optics, sizes = geometry.optics, geometry.illumination_na
-    bright_sizes = sizes[geometry.bright_field]
+    optics, sizes = geometry.optics, np.hypot(*geometry.led_na.T)
+    bright_sizes = sizes[optics.passes(sizes)]
     gap = max(0.0, optics.na - float(bright_sizes.max())) if len(bright_sizes) else None
-    overlaps = _neighbour_overlaps(geometry.na, optics.na)
-    coverage, of_outline = _spectrum_coverage(geometry.na, optics.na, geometry.synthetic_na)
-    least = float(_reach(geometry.na, optics.na).min())
+    overlaps = _neighbour_overlaps(geometry.led_na, optics.na)
+    coverage, of_outline = _spectrum_coverage(geometry.led_na, optics.na, geometry.synthetic_na)
+    least = float(_reach(geometry.led_na, optics.na).min())
     median = float(np.median(overlaps)) if len(overlaps) else None
+    patterns = report_patterns(geometry, coverage) if geometry.is_multiplexed else None
     notes = []
     if optics.pixel > optics.nyquist_intensity_pixel:
         notes.append(
@@ -151,8 +158,12 @@ def report_geometry(geometry: Geometry) -> OpticsReport:
         overlap_median=median,
         phase_gap_na=gap,
         phase_gap_period=None if gap is None else (optics.wavelength / gap if gap > 0 else float("inf")),
-        warnings=_warnings(geometry, bright_sizes, median, of_outline, least),
+        warnings=(
+            *_warnings(geometry, bright_sizes, median, of_outline, least),
+            *(() if patterns is None else patterns.warnings()),
+        ),
         notes=tuple(notes),
+        patterns=patterns,
     )
 
 
@@ -163,7 +174,7 @@ def _warnings(
     of_outline: float,
     least: float,
 ) -> tuple[str, ...]:
-    na, sizes = geometry.optics.na, geometry.illumination_na
+    na, sizes = geometry.optics.na, np.hypot(*geometry.led_na.T)
     found = []
     if len(sizes) == 1:
         found.append("a single LED gives one frame, which determines no phase; use several overlapping directions.")
@@ -203,9 +214,7 @@ def _neighbour_overlaps(directions: NDArray[np.float64], na: float) -> NDArray[n
         distance = np.hypot(directions[:, 0] - y, directions[:, 1] - x)
         distance[i] = np.inf
         nearest[i] = distance.min()
-    q = np.minimum(nearest / (2 * na), 1)
-    overlaps: NDArray[np.float64] = 2 / np.pi * (np.arccos(q) - q * np.sqrt(1 - q**2))
-    return overlaps
+    return pupil_overlap(nearest, na)
 
 
 def _spectrum_coverage(directions: NDArray[np.float64], na: float, synthetic_na: float) -> tuple[float, float]:

@@ -1,20 +1,24 @@
 """Sources and frames: a frame is the incoherent sum of one or more coherent sources.
 
-A source has a direction and a weight and belongs to one frame. An LED that is a point is one source of weight 1. An LED
-with a size is as many as its frame needs (docs/sources.md); their weights add up to 1.
+A source has a direction, a wavelength and a weight and belongs to one frame. An LED that is a point is one source of
+weight 1. An LED with a size, or with a bandwidth, is as many as its frame needs (docs/sources.md); their weights add up
+to 1. A pattern of several LEDs is the sources of all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from fouriscope.optics.objective import Optics
 
 
 class SourceGroup(NamedTuple):
@@ -38,6 +42,8 @@ class Sources:
         (M,) w > 0 of y_j = Σ_m w_m |H_m o|².
     offsets
         (N + 1,) where each frame's sources begin, and the end.
+    scales
+        (M,) λ/λ_m: how many times higher the spatial frequencies of each source are than at λ; by default all 1.
 
     Examples
     --------
@@ -51,8 +57,11 @@ class Sources:
     na: NDArray[np.float64]
     weights: NDArray[np.float64]
     offsets: NDArray[np.int64]
+    scales: NDArray[np.float64] = field(default_factory=lambda: np.ones(0))
 
     def __post_init__(self) -> None:
+        if not len(self.scales):
+            object.__setattr__(self, "scales", np.ones(len(self.na)))
         counts = np.diff(self.offsets)
         if self.offsets[0] != 0 or self.offsets[-1] != len(self.na) or len(self.weights) != len(self.na):
             raise InvalidInputError(
@@ -61,8 +70,23 @@ class Sources:
             )
         if len(counts) and counts.min() < 1:
             raise InvalidInputError(f"every frame needs a source, frame {int(counts.argmin())} has none")
+        if self.scales.shape != self.weights.shape or not (np.isfinite(self.scales) & (self.scales > 0)).all():
+            raise InvalidInputError(f"scales must be positive and finite, one for each of {len(self.na)} sources")
         if not (np.isfinite(self.weights).all() and (self.weights > 0).all()):
             raise InvalidInputError("weights of sources must be positive and finite")
+
+    def direct_light(self, optics: Optics) -> NDArray[np.float64]:
+        """(N,) the share of each frame's direct light that passes the pupil.
+
+        >>> from fouriscope import Optics
+        >>> optics = Optics(wavelength=513e-9, na=0.2, magnification=8, camera_pixel=6.5e-6)
+        >>> places = np.array([[0.0, 0.1], [0.0, 0.19], [0.0, 0.21]])
+        >>> Sources(places, np.array([1.0, 0.4, 0.6]), np.array([0, 1, 3])).direct_light(optics).tolist()
+        [1.0, 0.4]
+        """
+        passing = optics.passes(np.hypot(self.na[:, 0], self.na[:, 1]))
+        shares = np.add.reduceat(np.where(passing, self.weights, 0.0), self.offsets[:-1])
+        return np.asarray(shares / np.add.reduceat(self.weights, self.offsets[:-1]))
 
     @classmethod
     def points(cls, na: NDArray[np.float64]) -> Sources:
@@ -75,7 +99,12 @@ class Sources:
     @cached_property
     def are_points(self) -> bool:
         """Whether every frame has one source, of weight 1."""
-        return len(self.na) == len(self.offsets) - 1 and bool((self.weights == 1).all())
+        return len(self.na) == len(self.offsets) - 1 and bool((self.weights == 1).all()) and self.have_one_colour
+
+    @cached_property
+    def have_one_colour(self) -> bool:
+        """Whether all sources have the wavelength λ."""
+        return bool((self.scales == 1).all())
 
     @cached_property
     def frames(self) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from fouriscope.plots.grid import grid_figure
 from fouriscope.plots.result import result_figure
 from fouriscope.plots.saving import save_figure
 from fouriscope.plots.sheet import contact_sheet
+from fouriscope.plots.sources import sources_figure
 
 __all__ = [
     "LEDView",
@@ -31,5 +32,6 @@ __all__ = [
     "result_figure",
     "save_figure",
     "snr_panel",
+    "sources_figure",
     "tuning_figure",
 ]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fouriscope import __version__
 from fouriscope.acquisition import Acquisition
-from fouriscope.errors import RunFolderError
+from fouriscope.errors import RunFolderError, not_written
 from fouriscope.forward import ForwardModel
 from fouriscope.paper import paper_model
 from fouriscope.reconstruction import reconstruct
@@ -184,7 +184,7 @@ def keep_arrays(
         path.parent.mkdir(parents=True, exist_ok=True)
         write_arrays(path, {**arrays, **{f"curve.{name}": curve for name, curve in curves.items()}}, values)
     except OSError as error:
-        raise RunFolderError(f"{path}: cannot be written ({error.strerror}); make room and run it again") from error
+        raise RunFolderError(f"{not_written(path, error)}, and run it again") from error
 
 
 def kept_arrays(path: Path, key: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:

@@ -10,7 +10,11 @@ import numpy as np
 from fouriscope import settings
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment import Alignment, align
-from fouriscope.optics import LEDArray
+from fouriscope.errors import InvalidInputError
+from fouriscope.optics import LEDArray, Multiplexed
+
+# What an alignment finds by short reconstructions, whatever lit the frames; the rest asks where each LED is.
+WITH_PATTERNS = ("exposure", "focus")
 
 
 def aligned(
@@ -19,6 +23,13 @@ def aligned(
     """``acquisition`` aligned as the section [alignment] says; as it is, if that asks for nothing."""
     if not section.is_wanted:
         return Alignment(acquisition, ())
+    wanted = [key for key, value in section.model_dump().items() if value is True and key not in WITH_PATTERNS]
+    if wanted and isinstance(acquisition.illumination, Multiplexed):
+        raise InvalidInputError(
+            f"alignment by {', '.join(wanted)} needs frames of one LED each, these have patterns of several: align a "
+            "sequential set of the same array, describe the LEDs as it found them, and leave out "
+            f"all but {' and '.join(WITH_PATTERNS)}"
+        )
     return align(acquisition, **section.model_dump(), tell=tell)
 
 
@@ -45,7 +56,8 @@ def _lights(acquisition: Acquisition, before: dict[str, Any]) -> dict[str, Any]:
     lights = acquisition.illumination
     if not isinstance(lights, LEDArray):
         return before
-    if before["kind"] == "directions" or (before["kind"] == "file" and "height" not in before):
+    sized = lights.die > 0 and "height" in before  # only LEDs at a height have a size
+    if (before["kind"] == "directions" and not sized) or (before["kind"] == "file" and "height" not in before):
         # Directions without a height were placed at one metre to be moved; they stay directions.
         height = {"height": lights.height} if "height" in before else {}
         return {"kind": "directions", "na": lights.directions().tolist(), **height}

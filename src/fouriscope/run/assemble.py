@@ -20,6 +20,7 @@ from fouriscope.forward.objects import object_model
 from fouriscope.optics import (
     Adjusted,
     Geometry,
+    Multiplexed,
     automatic_margin,
 )
 from fouriscope.priors import Prior
@@ -188,6 +189,10 @@ def beginning_of(config: ReconstructionConfig, start: NDArray[Any] | None) -> St
 
 def _require_room(model: ForwardModel, bound: float) -> None:
     """Raise now, not in the middle of a run, if LEDs that move by ``bound`` bins would leave the object's spectrum."""
+    if isinstance(model.illumination, Multiplexed):
+        raise InvalidInputError(
+            "calibration.leds moves each LED by its own frame, and these frames have several LEDs: leave it out"
+        )
     reach = (bound + REACH) * np.asarray(model.geometry.frequency_step) * model.optics.wavelength
     for side in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
         try:

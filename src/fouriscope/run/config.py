@@ -73,6 +73,7 @@ def _with_absolute_weights(prior: dict[str, Any] | None, folder: Path) -> dict[s
 PATH_KEYS = (
     *(("frames", key) for key in ("path", "dark", "flat", "mask", "truth")),
     ("illumination", "path"),
+    ("illumination", "patterns"),
     ("pupil", "array"),
 )
 

@@ -28,6 +28,7 @@ from fouriscope.acquisition.stored import Region, StoredFrames
 from fouriscope.acquisition.survey import Survey
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics, Pupil
+from fouriscope.optics.patterns import frame_levels
 from fouriscope.run.image_files import load_image, mean_image
 from fouriscope.run.memory import default_budget
 from fouriscope.run.microscope import build_illumination, build_optics, build_pupil
@@ -109,6 +110,11 @@ class Described:
     def directions(self) -> NDArray[np.float64]:
         """(na_y, na_x) of every LED, seen from the patch."""
         return self.illumination.directions(self.patch_center)
+
+    @property
+    def levels(self) -> NDArray[np.float64]:
+        """How bright each frame is beside that of one LED: 1, unless there are patterns."""
+        return frame_levels(self.illumination, self.optics, self.patch_center)
 
     def counts(self, source: Frames | None = None) -> Frames:
         """Frames in the counts in which offset and saturation are given: after the bit shift and the power."""

@@ -29,7 +29,7 @@ from typing import Any, TextIO
 import tomli_w
 
 from fouriscope.checks import door
-from fouriscope.errors import RunFolderError
+from fouriscope.errors import RunFolderError, not_written
 from fouriscope.run import checkpoint, schema
 from fouriscope.run.files import remove_leftovers, write_json, write_text
 from fouriscope.run.folder_files import FolderFiles
@@ -89,7 +89,7 @@ class RunFolder:
             raise
         except OSError as error:
             folder.close()
-            raise RunFolderError(f"{folder.path}: cannot be written ({error.strerror or error})") from error
+            raise RunFolderError(not_written(folder.path, error)) from error
         return folder
 
     @classmethod
@@ -116,7 +116,7 @@ class RunFolder:
         except RunFolderError:
             raise
         except OSError as error:
-            raise RunFolderError(f"{self.path}: cannot be written ({error.strerror or error})") from error
+            raise RunFolderError(not_written(self.path, error)) from error
 
     def check_free(self) -> None:
         """Raise unless a new run can be started here."""

@@ -16,6 +16,7 @@ from fouriscope.acquisition.readers import describe
 from fouriscope.acquisition.suggestions import Suggestion, suggest
 from fouriscope.acquisition.survey import Survey
 from fouriscope.errors import InvalidInputError
+from fouriscope.run.aligned import WITH_PATTERNS
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import STORAGE, Described
 from fouriscope.run.files import write_text
@@ -115,7 +116,7 @@ def _suggestions(
     CorrectedFrames(seen.stored, seen.corrections())
     exposures = None if config.frames.exposures is None else np.array(config.frames.exposures)
     offset = float(np.mean([load_image(path).mean() for path in dark])) if dark else None
-    return suggest(survey, seen.directions, seen.optics.na, exposures, offset)
+    return suggest(survey, seen.directions, seen.optics.na, exposures, offset, seen.levels)
 
 
 def _is_set(document: Document, dotted: str) -> bool:
@@ -162,6 +163,8 @@ def reconstruction_text(document: Document, frame_shape: tuple[int, int]) -> str
         region = [*corner, *(min(size, FIRST_REGION) for size in frame_shape)]
         lines += [f"# large frames: to begin with a part of them, add to [frames]: roi = {region}", ""]
     for section, (reason, keys) in MEASURED.items():
+        if section == "alignment" and "patterns" in document["illumination"]:
+            reason, keys = "what frames of several LEDs each can tell", dict.fromkeys(WITH_PATTERNS, True)
         chosen = keys | document.get(section, {})  # what was set by hand stands
         lines += [*([f"# {reason}"] if reason else []), f"[{section}]"]
         lines += [*(assignment(key, value) for key, value in chosen.items()), ""]

@@ -32,6 +32,7 @@ def input_files(config: RunConfig, base: Path) -> dict[str, Path]:
         "frames.mask": config.frames.mask,
         "frames.truth": config.frames.truth,
         "illumination.path": getattr(config.illumination, "path", None),
+        "illumination.patterns": config.illumination.patterns,
         "pupil.array": config.pupil.array,
         "prior.weights": config.prior.get("weights"),
         "prior_absorption.weights": (config.prior_absorption or {}).get("weights"),

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from fouriscope.acquisition.led_table import LEDTable, read_led_table
+from fouriscope.acquisition.pattern_table import read_patterns
 from fouriscope.errors import InvalidInputError
-from fouriscope.optics import GlassSlide, Illumination, LEDArray, Optics, Pupil
+from fouriscope.optics import GlassSlide, Illumination, LEDArray, Multiplexed, Optics, Pupil
 from fouriscope.run.image_files import load_image
 from fouriscope.settings import (
     DirectionsSection,
@@ -25,11 +26,23 @@ from fouriscope.settings import (
 
 def build_optics(section: MicroscopeSection) -> Optics:
     """The microscope of the section [microscope]."""
-    return Optics(section.wavelength, section.na, section.magnification, section.camera_pixel, section.medium_index)
+    return Optics(
+        *(section.wavelength, section.na, section.magnification, section.camera_pixel, section.medium_index),
+        bandwidth=section.bandwidth,
+        spectrum=section.spectrum or (),
+    )
 
 
 def build_illumination(section: Any, folder: Path = Path()) -> Illumination:
-    """The LEDs that the section [illumination] describes; a file in it is looked for in ``folder``."""
+    """The light that the section [illumination] describes; files in it are looked for in ``folder``."""
+    leds = build_leds(section, folder)
+    if section.patterns is None:
+        return leds
+    return Multiplexed(leds, read_patterns(folder / section.patterns, len(leds)))
+
+
+def build_leds(section: Any, folder: Path = Path()) -> Illumination:
+    """The LEDs of the section [illumination], one by one."""
     if isinstance(section, DirectionsSection):
         table = LEDTable("na", np.array(section.na))
         return table.illumination(height=section.height, rotation=section.rotation, offset=section.offset)
@@ -57,6 +70,8 @@ def build_illumination(section: Any, folder: Path = Path()) -> Illumination:
 def without_file(section: Any, folder: Path) -> dict[str, Any]:
     """The keys of [illumination], with the LEDs of its file (looked for in ``folder``) written out."""
     keys: dict[str, Any] = section.model_dump(mode="json", exclude_unset=True)
+    if section.patterns is not None:
+        keys["patterns"] = str((folder / section.patterns).resolve())
     if not isinstance(section, FileSection):
         return keys
     table = read_led_table(folder / keys.pop("path"))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition, Frames
 from fouriscope.acquisition.digest import FrameDigest, array_checksum, checksum
 from fouriscope.errors import InvalidInputError
-from fouriscope.optics import Directions, Illumination, LEDArray, Pupil
+from fouriscope.optics import Directions, Illumination, LEDArray, Multiplexed, Pupil
 
 __all__ = ["FrameDigest", "checksum", "describe_acquisition", "file_checksums", "machine_and_versions", "provenance"]
 
@@ -86,6 +86,9 @@ def describe_acquisition(acquisition: Acquisition, digest: FrameDigest) -> dict[
 
 
 def _illumination_section(illumination: Illumination, patch_center: tuple[float, float]) -> dict[str, Any]:
+    if isinstance(illumination, Multiplexed):
+        leds = _illumination_section(illumination.leds, patch_center)
+        return leds | {"patterns": _array_section(illumination.patterns)}
     if isinstance(illumination, LEDArray):
         slide = illumination.slide
         die = {"die": illumination.die, "die_shape": illumination.die_shape} if illumination.die else {}

@@ -20,7 +20,7 @@ MEASURED: dict[str, tuple[str, dict[str, Any]]] = {
     "object": ('the complex wave behind the sample; "phase" for a sample that does not absorb', {"model": "wave"}),
     "alignment": (
         "found from the frames before the reconstruction; left as described where that explains them as well",
-        {"circles": True, "exposure": True, "focus": True, "na": True, "array": True, "edge": True},
+        {"circles": True, "exposure": True, "focus": True, "na": True, "array": True, "die": True, "edge": True},
     ),
     "calibration": (
         "refined beside the object: aberrations, what else the pupil does, brightness of each LED",

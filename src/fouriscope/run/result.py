@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fouriscope import metrics
 from fouriscope.acquisition.thumbnails import image_uri, page, thinned
 from fouriscope.checks import door
-from fouriscope.errors import InvalidInputError, RunFolderError
+from fouriscope.errors import InvalidInputError, RunFolderError, not_written
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray
 from fouriscope.run.folder import RunFolder
@@ -228,6 +228,6 @@ class Result:
             write_result_files(self, building)
             folder.replace_result(building)
         except OSError as error:
-            raise RunFolderError(f"{folder.path / 'result'}: cannot be written ({error.strerror or error})") from error
+            raise RunFolderError(not_written(folder.path / "result", error)) from error
         finally:
             shutil.rmtree(building, ignore_errors=True)  # there only if something went wrong

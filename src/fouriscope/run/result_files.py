@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from fouriscope import plots
 from fouriscope.acquisition.stored import READ_ERRORS, first_line
+from fouriscope.acquisition.zarr_store import open_array
 from fouriscope.errors import RunFolderError
 from fouriscope.run import schema
 from fouriscope.run.files import atomic_write, write_json, write_text
@@ -85,8 +86,6 @@ def read_result_files(files: FolderFiles) -> dict[str, Any]:
 
 
 def _read_images(files: FolderFiles) -> dict[str, Any]:
-    import zarr
-
     absorbs = files.exists("result/amplitude.ome.tif")
     phase: NDArray[Any] = read_tiff(files, "result/phase.ome.tif")
     amplitude: NDArray[Any] | None = read_tiff(files, "result/amplitude.ome.tif") if absorbs else None
@@ -94,7 +93,7 @@ def _read_images(files: FolderFiles) -> dict[str, Any]:
     if header.shape != phase.shape or (amplitude is not None and amplitude.shape != phase.shape):
         raise RunFolderError(f"{files.root / 'result'}: its images differ in shape ({phase.shape}, {header.shape})")
     if header.dtype == np.complex128:  # the images are 32-bit; the field knows more digits, but not the whole turns
-        transmittance = zarr.open_array(str(files.whole_folder("result/object.zarr")), mode="r")[...]
+        transmittance = open_array(files.whole_folder("result/object.zarr"))[...]
         phase = nearest_turn(np.angle(transmittance), phase.astype(np.float64))
         amplitude = np.abs(transmittance) if absorbs else None
     if amplitude is None:

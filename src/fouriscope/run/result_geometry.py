@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Adjusted, Directions, LEDArray
+from fouriscope.optics import Adjusted, Directions, LEDArray, Multiplexed
 from fouriscope.optics._points import told_of_directions
 from fouriscope.optics.die import DieShape
+from fouriscope.optics.patterns import told_of_patterns
 
 FloatArray = NDArray[np.float64]
 
@@ -24,7 +25,8 @@ class ResultGeometry:
     Attributes
     ----------
     na
-        (N, 2) directions (na_y, na_x) of the LEDs as seen from the patch.
+        (N, 2) directions (na_y, na_x) of the LEDs as seen from the patch; of a frame with several LEDs, that of the
+        one nearest to the axis.
     bright_field
         (N,) whether the direct light of each LED passes the pupil.
     wavelength, objective_na
@@ -45,6 +47,11 @@ class ResultGeometry:
         (N,) recovered intensity of each LED, 1 as it was assumed; None where they were not estimated.
     nominal_na
         (N, 2) directions before a calibration, or None.
+    bandwidth
+        Of the light around λ, full width at half maximum in metres; 0 is one wavelength, or a spectrum.
+    patterns, led_na
+        Of :class:`~fouriscope.Multiplexed`: (N, L) how bright each LED is in each frame, and (L, 2) the directions of
+        the LEDs; None where each frame has its own LED. ``positions`` are then those of the L LEDs.
     """
 
     na: FloatArray
@@ -64,12 +71,18 @@ class ResultGeometry:
     die_shape: DieShape = "square"
     gains: FloatArray | None = None
     nominal_na: FloatArray | None = None
+    bandwidth: float = 0.0
+    patterns: FloatArray | None = None
+    led_na: FloatArray | None = None
 
     def __post_init__(self) -> None:
         count = len(self.na)
         for name, shape in (("na", (count, 2)), ("bright_field", (count,)), ("gains", (count,))):
             _check(name, getattr(self, name), shape)
-        _check("positions", self.positions, (count, 2))
+        leds = count if self.patterns is None else np.shape(self.patterns)[1]
+        _check("positions", self.positions, (leds, 2))
+        _check("patterns", self.patterns, (count, leds))
+        _check("led_na", self.led_na, (leds, 2))
         _check("nominal_na", self.nominal_na, (count, 2))
 
     @classmethod
@@ -90,16 +103,20 @@ class ResultGeometry:
         geometry = model.geometry
         light = model.illumination.base if isinstance(model.illumination, Adjusted) else model.illumination
         source: dict[str, Any] = {}
+        if isinstance(light, Multiplexed):
+            source = {"patterns": light.patterns, "led_na": light.leds.directions(geometry.patch_center)}
+            light = light.leds
         if isinstance(light, LEDArray):
             slide = None if light.slide is None else (light.slide.thickness, light.slide.index)
-            source = {"positions": light.positions, "height": light.height, "rotation": light.rotation}
+            source |= {"positions": light.positions, "height": light.height, "rotation": light.rotation}
             source |= {"offset": light.offset, "slide": slide, "die": light.die, "die_shape": light.die_shape}
         elif isinstance(light, Directions):
-            source = {"height": light.height}
+            source |= {"height": light.height}
         return cls(
             na=geometry.na,
             bright_field=geometry.bright_field,
             wavelength=geometry.optics.wavelength,
+            bandwidth=geometry.optics.bandwidth,
             objective_na=geometry.optics.na,
             patch_center=geometry.patch_center,
             margin=geometry.margin,
@@ -131,19 +148,23 @@ class ResultGeometry:
             margin=numbers["margin_frame_pixels"],
             zernike={int(index): value for index, value in numbers["zernike_rad_rms"].items()},
             defocus=numbers["defocus_m"],
-            positions=pairs("y_m", "x_m"),
+            **({} if "patterns" in numbers else {"positions": pairs("y_m", "x_m")}),
             height=numbers["height_m"],
             rotation=numbers["rotation_rad"],
             offset=None if offset is None else tuple(offset),
             slide=None if slide is None else (slide["thickness_m"], slide["index"]),
+            bandwidth=numbers.get("bandwidth_m", 0.0),
             die=numbers.get("die_m", 0.0),
             die_shape=numbers.get("die_shape", "square"),
             gains=columns.get("gain"),
             nominal_na=pairs("nominal_na_y", "nominal_na_x"),
+            **({} if "patterns" not in numbers else _read_patterns(numbers["patterns"], len(na))),
         )
 
     def __repr__(self) -> str:
-        told = [told_of_directions(self.na), f"{int(self.bright_field.sum())} in bright field"]
+        told = [told_of_directions(self.na if self.led_na is None else self.led_na)]
+        told += [] if self.patterns is None else [told_of_patterns(self.patterns)]
+        told.append(f"{int(self.bright_field.sum())} in bright field")
         told.append(f"NA {self.objective_na:.3g} → {self.synthetic_na:.3g}")
         found = {"gains": self.gains, "directions": self.nominal_na}
         told += [f"{name} recovered" for name, value in found.items() if value is not None]
@@ -152,21 +173,22 @@ class ResultGeometry:
     @property
     def synthetic_na(self) -> float:
         """max|na| + NA."""
-        return float(np.hypot(self.na[:, 0], self.na[:, 1]).max()) + self.objective_na
+        na = self.na if self.led_na is None or self.patterns is None else self.led_na[self.patterns.any(axis=0)]
+        return float(np.hypot(na[:, 0], na[:, 1]).max()) + self.objective_na
 
     def table(self) -> str:
         """CSV, one line an LED, which ``[illumination] kind = "file"`` reads back as directions.
 
         The columns na_y and na_x have all their digits and are the directions *of this patch*; a configuration that
         reads them has patch_center = [0, 0]. y_m and x_m are the LEDs in the array's own frame, before its rotation and
-        offset. bright_field is 1 or 0.
+        offset. bright_field is 1 or 0. With patterns there is one line a frame, and the LEDs are in :meth:`numbers`.
         """
         columns: dict[str, list[str]] = {
-            "led": [str(number) for number in range(len(self.na))],
+            "led" if self.patterns is None else "frame": [str(number) for number in range(len(self.na))],
             "na_y": _digits(self.na[:, 0]),
             "na_x": _digits(self.na[:, 1]),
         }
-        if self.positions is not None:
+        if self.positions is not None and self.patterns is None:
             columns |= {"y_m": _digits(self.positions[:, 0]), "x_m": _digits(self.positions[:, 1])}
         columns["bright_field"] = [str(int(bright)) for bright in self.bright_field]
         if self.gains is not None:
@@ -184,6 +206,7 @@ class ResultGeometry:
             "leds": len(self.na),
             "bright_field_leds": int(self.bright_field.sum()),
             "wavelength_m": self.wavelength,
+            **({"bandwidth_m": self.bandwidth} if self.bandwidth else {}),
             "objective_na": self.objective_na,
             "synthetic_na": self.synthetic_na,
             "patch_center_m": list(self.patch_center),
@@ -195,7 +218,29 @@ class ResultGeometry:
             **({"die_m": self.die, "die_shape": self.die_shape} if self.die else {}),
             "defocus_m": self.defocus,
             "zernike_rad_rms": {str(index): value for index, value in self.zernike.items()},
+            **({} if self.patterns is None else {"patterns": self._pattern_numbers()}),
         }
+
+    def _pattern_numbers(self) -> dict[str, Any]:
+        """The LEDs of the patterns, and [frame, led, weight] of each that shines."""
+        assert self.patterns is not None
+        assert self.led_na is not None
+        frames, leds = np.nonzero(self.patterns)
+        weights = self.patterns[frames, leds].tolist()
+        return {
+            "led_na": self.led_na.tolist(),
+            "led_positions_m": None if self.positions is None else self.positions.tolist(),
+            "frame_led_weight": [list(entry) for entry in zip(frames.tolist(), leds.tolist(), weights, strict=True)],
+        }
+
+
+def _read_patterns(numbers: dict[str, Any], frames: int) -> dict[str, Any]:
+    led_na, positions = np.array(numbers["led_na"]), numbers["led_positions_m"]
+    patterns = np.zeros((frames, len(led_na)))
+    for frame, led, weight in numbers["frame_led_weight"]:
+        patterns[frame, led] = weight
+    found = {"patterns": patterns, "led_na": led_na}
+    return found if positions is None else found | {"positions": np.array(positions)}
 
 
 def _digits(values: FloatArray) -> list[str]:

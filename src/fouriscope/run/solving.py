@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-from fouriscope.errors import FouriscopeError, RunFolderError
+from fouriscope.errors import FouriscopeError, RunFolderError, not_written
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.memory import return_free_memory
 from fouriscope.run.result import Result
@@ -84,9 +84,7 @@ def _writing(run: RunFolder) -> Iterator[None]:
         yield
     except OSError as error:
         cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-        raise RunFolderError(
-            f"{run.path}: cannot be written ({cause.strerror or cause}); make room, then: fouriscope resume {run.path}"
-        ) from error
+        raise RunFolderError(f"{not_written(run.path, cause)}, then: fouriscope resume {run.path}") from error
 
 
 def _note(run: RunFolder, state: str, reason: str) -> None:

@@ -132,6 +132,12 @@ class MicroscopeSection(Section):
     """[microscope]: the objective and the camera, in metres."""
 
     wavelength: Positive = Field(description="λ")
+    bandwidth: Thickness = Field(
+        default=0.0, description="of the light around λ: full width at half maximum; 0 is one wavelength"
+    )
+    spectrum: tuple[Pair, ...] | None = Field(
+        default=None, description="instead of `bandwidth`: [[wavelength, weight], …] (docs/sources.md)"
+    )
     na: Positive = Field(description="of the objective")
     magnification: Positive = Field(description="of objective and tube lens together")
     camera_pixel: Positive = Field(description="the pitch of the camera's pixels")
@@ -141,7 +147,13 @@ class MicroscopeSection(Section):
     )
 
 
-class _LEDs(Section):
+class _Lights(Section):
+    patterns: str | None = Field(
+        default=None, description="a file that says which LEDs shine in which frame, where several do (docs/sources.md)"
+    )
+
+
+class _LEDs(_Lights):
     height: Positive = Field(description="from the LEDs to the sample")
     rotation: Finite = Field(default=0.0, description="of the array, in radians")
     offset: Pair = Field(default=(0.0, 0.0), description="(y, x) of the array")
@@ -202,7 +214,7 @@ class PositionsSection(_LEDs):
     positions: tuple[Pair, ...] = Field(description="[[y, x], …], in the order of the frames")
 
 
-class DirectionsSection(Section):
+class DirectionsSection(_Lights):
     """directions instead of positions."""
 
     kind: Literal["directions"]
@@ -214,7 +226,7 @@ class DirectionsSection(Section):
     offset: Pair = Field(default=(0.0, 0.0), description="(y, x), moves the LEDs")
 
 
-class FileSection(Section):
+class FileSection(_Lights):
     """a CSV with one line per frame."""
 
     kind: Literal["file"]

@@ -88,6 +88,10 @@ class Spectral(_Descent):
     method: Literal["spectral"] = "spectral"
     denoiser_weight: Positive = Field(default=1.0, description="τ, how hard the prior pulls beside the data")
     balance: bool = Field(default=True, description="frames count by how well a model can explain them")
+    background: NotNegative | Literal["auto"] = Field(
+        default="auto",
+        description="ε of the amplitude loss, in units of the empty bright field; auto: twice the noise of dark frames",
+    )
 
 
 class EPRY(Method):

@@ -51,6 +51,7 @@ class Alignment(Section):
     array: bool = Field(
         default=False, description="place of the LED array as a rigid body, by short reconstructions of a small patch"
     )
+    die: bool = Field(default=False, description="`illumination.die`, how large the LEDs are")
     edge: bool = Field(default=False, description="leave out LEDs whose direct light passes the pupil's edge in part")
     motions: tuple[Literal["shift", "rotation", "height", "pitch"], ...] = Field(
         default=("shift", "rotation", "height"), description="what `array` may change"

@@ -15,13 +15,12 @@ from fouriscope.checks import door, door_class, numbers, require_at_least, told
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
-from fouriscope.optics.die import die_in_points, has_die
+from fouriscope.optics.frame_sources import fine_sources
+from fouriscope.optics.patterns import Multiplexed, lit_leds
 
 # Beyond these the numbers themselves fail: powers overflow, and Poisson numbers leave 64 bits.
 SNR_DB_RANGE = (-100.0, 300.0)
 MOST_PHOTONS = 1e12
-# Along each axis of a die: enough that more would change frames by less than a percent.
-DIE_POINTS = 9
 
 
 @door_class
@@ -114,7 +113,8 @@ def simulate(
     ----------
     model
         The microscope. The acquisition states this geometry even if ``led_position_error`` moves the LEDs. LEDs with a
-        size shine from 9 × 9 points each, which is more than the model of the same LEDs knows of them.
+        size shine from 9 × 9 points each, and those with a bandwidth in 11 wavelengths, which is more than the model of
+        the same LEDs knows of them.
     truth
         x of the model (phase, or phase and absorption), or a complex transmittance o = e^{i(φ+iμ)} of its object shape.
     snr_db, noise
@@ -149,9 +149,8 @@ def simulate(
     rng = np.random.default_rng(seed)
     x = _as_x(model, truth)
     lit_by = _displaced(model, led_position_error, rng) if led_position_error else model
-    if has_die(lit_by.illumination):
-        sources = die_in_points(lit_by.illumination, model.geometry.patch_center, DIE_POINTS)
-        lit_by = lit_by.revised(sources=sources)
+    fine = fine_sources(lit_by.illumination, model.optics, model.geometry.patch_center)
+    lit_by = lit_by if fine is None else lit_by.revised(sources=fine)
     ideal = lit_by.intensity(x)
     if led_intensity_error:
         ideal *= np.maximum(1 + rng.normal(0.0, led_intensity_error, len(ideal)), 0)[:, None, None]
@@ -205,11 +204,14 @@ def _as_x(model: ForwardModel, truth: NDArray[Any]) -> NDArray[Any]:
 
 
 def _displaced(model: ForwardModel, error: float, rng: np.random.Generator) -> ForwardModel:
-    leds = model.illumination
+    leds, _ = lit_leds(model.illumination)
     if not isinstance(leds, LEDArray):
         raise InvalidInputError("position errors need LEDs with positions; these were given as directions")
     moved = replace(leds, positions=leds.positions + rng.normal(0.0, error, leds.positions.shape))
-    return model.revised(illumination=moved)
+    together = model.illumination
+    return model.revised(
+        illumination=Multiplexed(moved, together.patterns) if isinstance(together, Multiplexed) else moved
+    )
 
 
 def _add_white_noise(frames: NDArray[Any], snr_db: float, noise: str, rng: np.random.Generator) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.fidelity import DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
+from fouriscope.optics.objective import pupil_overlap
 from fouriscope.reductions import norm
 
 # δ, in units of the largest |·|² it stands beside: it only keeps 0/0 away, the steps are bounded by themselves.
@@ -77,11 +80,15 @@ def visit(
 
 
 def _shares(model: ForwardModel, sources: NDArray[np.int64], bounds: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The part of its frame's light that each source has: by so much of a step it moves the object.
+    """By so much of a step each source moves the object: its weight beside those of its frame that see the same.
 
-    The sources of an LED see nearly the same frequencies. If each went the whole way, together they would go as many
-    times too far.
+    The sources of a die see nearly the same frequencies. If each went the whole way, together they would go as many
+    times too far. LEDs of a pattern whose pupils do not overlap go the whole way each, as they would one by one.
     """
-    weights = model.sources.weights[sources]
-    totals = np.add.reduceat(weights, bounds[:-1])
-    return np.asarray(weights / np.repeat(totals, np.diff(bounds)))
+    weights, na = model.sources.weights[sources], model.sources.na[sources] * model.sources.scales[sources, None]
+    shares = np.empty(len(sources))
+    for first, last in pairwise(bounds.tolist()):
+        away = na[first:last, None] - na[None, first:last]
+        overlap = pupil_overlap(np.hypot(away[..., 0], away[..., 1]), model.optics.na)
+        shares[first:last] = weights[first:last] / (overlap @ weights[first:last])
+    return shares

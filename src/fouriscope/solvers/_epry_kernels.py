@@ -113,7 +113,7 @@ def sweep(  # type: ignore[no-untyped-def]
             else:
                 row_copy[:] = row
                 misfit += loss_row(row_copy, frame[r], mask[r], eps)
-                change_row(row, frame[r], mask[r], eps)
+                change_row(row, frame[r], mask[r], real(0))
             light += light_row(frame[r], mask[r])
             counted += mask[r].sum()
         misfits[b] = misfit

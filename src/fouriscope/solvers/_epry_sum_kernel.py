@@ -77,7 +77,7 @@ def sweep_sums(  # type: ignore[no-untyped-def]
             misfit += loss_row(line, frame[r], mask[r], eps)
             if not is_projection:
                 roots(intensity[r], line)
-                change_row(line, frame[r], mask[r], eps)
+                change_row(line, frame[r], mask[r], real(0))
             factors_of(line, intensity[r])
             light += light_row(frame[r], mask[r])
             counted += mask[r].sum()

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
+from fouriscope.fidelity import AmplitudeLoss, DataFidelity, Minibatch, Sampler
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
 from fouriscope.solvers.descent import Descent
-from fouriscope.solvers.frame_worth import frame_worth, harmonic_mean
+from fouriscope.solvers.frame_worth import frame_worth, harmonic_mean, noise_background
 from fouriscope.solvers.start import Start
 
 # Online, a step has half its length after so many passes over the frames: the noise of minibatches averages out.
@@ -56,6 +56,11 @@ class Spectral(Descent):
     ``balance`` its misfit counts with 1/σ_j² from then on, so that d is a negative log-likelihood but for a factor T. T
     and the image at that time say how strong an automatic prior is (:meth:`Denoising.fix`); it then stays so.
 
+    A frame that is little but noise has √y > 0 wherever its noise is positive, and a fit of \|u\| to it finds light
+    that is not there. So the loss compares √(\|u\|² + ε) with √(y + ε), where ε (``background``) is twice the noise of
+    dark frames: over such noise √(y + ε) is nearly linear, and its mean is that of the light. ε is one more source of
+    every frame, of constant intensity, so the bound by a quadratic holds as it is.
+
     Online α = 1/(1 + passes/5), so that the iterates average the noise of minibatches; with all frames in each
     iteration α = 1 throughout. ``step`` is its first value.
 
@@ -70,6 +75,9 @@ class Spectral(Descent):
         τ.
     balance
         Whether frames are weighed by what is left of them; weights of the user's are factors beside that.
+    background
+        ε, in units of the bright field; "auto" is that of the loss, if it has one, or measured when the
+        solver begins. 0 is the plain loss.
     acceleration
         Whether there is a momentum. Without it β = 0, and with all frames in each iteration the misfit never rises.
 
@@ -102,6 +110,7 @@ class Spectral(Descent):
         step: float | Literal["auto"] = "auto",
         denoiser_weight: float = 1.0,
         balance: bool = True,
+        background: float | Literal["auto"] = "auto",
         acceleration: bool = True,
         start: Start = "flat",
         seed: int = 0,
@@ -119,13 +128,27 @@ class Spectral(Descent):
             raise InvalidInputError(
                 f'step must lie between 0 and 1 for the method "spectral", or be "auto", got {step}'
             )
-        self.denoiser_weight, self.balance = float(denoiser_weight), balance
+        if background != "auto" and not 0 <= background < math.inf:
+            raise InvalidInputError(f'background must be a number of at least 0, or "auto", got {background!r}')
+        if background == "auto" and fidelity.loss.epsilon:
+            background = fidelity.loss.epsilon  # who made the loss has chosen it
+        self.denoiser_weight, self.balance, self.background = float(denoiser_weight), balance, background
         self.acceleration = acceleration
         self._passes = 0.0
         self._settled = False
         self._worth: NDArray[np.float64] | None = None
         self._known: tuple[ForwardModel | None, float] | None = None
         super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
+
+    def go_to_start(self) -> None:
+        self._measure_background()
+        super().go_to_start()
+
+    def _measure_background(self) -> None:
+        background = self.background
+        if background == "auto":
+            background = noise_background(self.fidelity, self.sampler.population)
+        self.fidelity.loss = AmplitudeLoss(background)
 
     def begin_at(self, x: RealArray) -> None:
         self._before, self._q = x, 1.0
@@ -150,6 +173,7 @@ class Spectral(Descent):
         self._known = None
         if self._settled and begin_again:
             self._safeguard.begin_again()
+            self._measure_background()
             self._settled, self._worth = False, None
             self.begin_at(self._x)
         elif self._worth is not None:
@@ -204,6 +228,7 @@ class Spectral(Descent):
         """Weigh the frames and fix the strength as ``other`` has, too."""
         super().settle_like(other)
         self.fidelity.reweigh(other.fidelity.weights)
+        self.fidelity.loss = other.fidelity.loss
         self.denoise.fixed_strength = other.denoise.fixed_strength
         self._known, self._settled = None, other._settled
 
@@ -218,12 +243,18 @@ class Spectral(Descent):
             self._known = (model, self._passes)
         return self._full
 
+    def load_estimate(self, state: SolverState) -> None:
+        super().load_estimate(state)
+        # A checkpoint of before there was a background goes on without one.
+        self.fidelity.loss = AmplitudeLoss(float(state.values["own"].get("background", 0.0)))
+
     def own_state(self) -> SolverState:
         arrays = {"weights": self.fidelity.weights} | ({} if self._known is None else {"coverage": self._full})
         arrays |= {"before": self._before} | ({} if self._worth is None else {"worth": self._worth})
         measured_at = None if self._known is None else self._known[1]
         values = {"passes": self._passes, "measured_at": measured_at, "settled": self._settled, "q": self._q}
-        return SolverState(arrays, values | {"strength": self.denoise.fixed_strength})
+        values |= {"strength": self.denoise.fixed_strength, "background": self.fidelity.loss.epsilon}
+        return SolverState(arrays, values)
 
     def load_own_state(self, state: SolverState) -> None:
         values = state.values

@@ -49,7 +49,7 @@ def resolution_of_halves(
     curve = fourier_ring_correlation(fields[0], fields[1], pixel=model.object_pixel, window="hann")
     period = frc_resolution(curve)
     used = weights > 0
-    sizes, optics = geometry.illumination_na, geometry.optics
+    sizes, optics = geometry.outer_na, geometry.optics
     limit, shared = (
         optics.wavelength / (2 * (optics.na + float(sizes[group].max())))
         for group in (used, used & geometry.bright_field)

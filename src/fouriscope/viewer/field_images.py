@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from fouriscope.acquisition.zarr_store import open_array
 from fouriscope.errors import RunFolderError
 from fouriscope.field.plan import FieldPlan
 from fouriscope.run.folder_files import FolderFiles
@@ -92,8 +93,6 @@ class FieldImages:
         return [channel.label for channel in self._pyramid().omero.channels]
 
     def _level(self, name: str) -> ShownImage:
-        import zarr
-
         labels = self._labels()
         if name not in labels:
             raise RunFolderError(f"this field has no {name.replace('_', ' ')}")
@@ -106,7 +105,7 @@ class FieldImages:
         number = next(fitting, len(levels) - 1)
         if math.prod(headers[number].shape[1:]) > LARGEST_IMAGE:
             raise RunFolderError(f"{PYRAMID} has no level of at most {LARGEST_IMAGE} pixels")
-        array = zarr.open_array(str(self.files.whole_folder(f"{PYRAMID}/{number}")), mode="r")
+        array = open_array(self.files.whole_folder(f"{PYRAMID}/{number}"))
         _, step_y, step_x = levels[number].transformations[0].scale
         values = np.ascontiguousarray(array[labels.index(name)], np.float32)
         return ShownImage(values, (step_y, step_x), "um", "rad" if name == "phase" else "")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fouriscope.acquisition.description import Description
+from fouriscope.acquisition.hdf5_file import own_dataset
 from fouriscope.acquisition.input_files import require_file
 from fouriscope.acquisition.mat_file import MatFile
 from fouriscope.acquisition.npy_file import read_header, read_member
@@ -103,7 +104,7 @@ def scalars_in(path: Path, kind: str | None) -> dict[str, float]:
                 found.update(item.attrs)
                 # Not those whose number lies in another file.
                 if isinstance(item, h5py.Dataset) and item.size == 1 and not (item.is_virtual or item.external):
-                    found[name.rpartition("/")[2]] = item[()]
+                    found[name.rpartition("/")[2]] = own_dataset(file, name, path)[()]
 
             file.visititems(look)
     elif kind == "zarr":

@@ -1,0 +1,175 @@
+"""The steps of the alignment: what a search found, used where it explains the frames better, and said in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.aperture import find_na
+from fouriscope.alignment.array import Motion, refine_array
+from fouriscope.alignment.brightness import lattice_pitch
+from fouriscope.alignment.circles import TooFewBrightFramesError
+from fouriscope.alignment.die import find_die
+from fouriscope.alignment.exposure import find_exposure
+from fouriscope.alignment.focus import find_focus
+from fouriscope.alignment.orientation import AS_DESCRIBED
+from fouriscope.alignment.place import find_place
+from fouriscope.alignment.rotation import find_rotation
+from fouriscope.alignment.trials import Trials
+from fouriscope.calibration.positions import as_array
+from fouriscope.optics import Adjusted, Illumination, LEDArray
+
+# Another place must explain the bright frames this much better than the described one, and so much more for each pitch
+# of the distance, unless fewer frames are then on the wrong side of the pupil's edge.
+BETTER_PLACE, BETTER_PER_PITCH = 0.05, 0.3
+# Another orientation must explain the frames this much better than the described one; within as much of it, nobody
+# can tell.
+BETTER_ORIENTATION = 0.2
+
+Tell = Callable[[str], object]
+
+
+def by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
+    try:
+        fit = find_place(acquisition)
+    except TooFewBrightFramesError as error:
+        say(f"place: not looked for, {error}")
+        return acquisition
+    best, described = fit.misfits[fit.best], fit.misfits[AS_DESCRIBED]
+    if best < (1 - BETTER_ORIENTATION) * described and fit.best != AS_DESCRIBED:
+        say(
+            f"place: the LEDs lie {fit.best} (or {fit.best.twin}; intensities cannot tell): misfit of the bright "
+            f"frames {best:.4g}, as described {described:.4g}; {_place(fit.arrays[fit.best])}"
+        )
+        return replace(acquisition, illumination=fit.arrays[fit.best])
+    others = [o for o in fit.misfits if o != AS_DESCRIBED and fit.misfits[o] * (1 - BETTER_ORIENTATION) < described]
+    orientation = "orientation as described"
+    if others:
+        orientation += f", but bright frames cannot tell it from {' or '.join(map(str, others))}"
+    fewer = fit.misplaced[AS_DESCRIBED] < fit.misplaced_before
+    array, (before, shifts) = fit.arrays[AS_DESCRIBED], as_array(acquisition.illumination)
+    pitches = float(np.hypot(*np.subtract(array.offset, before.offset))) / lattice_pitch(before)
+    if fewer or described < (1 - BETTER_PLACE - BETTER_PER_PITCH * pitches) * fit.misfit_before:
+        say(f"place: {orientation}; {_place(array)}")
+        return replace(acquisition, illumination=array if shifts is None else Adjusted(array, shifts))
+    say(f"place: {orientation}, and so is the place")
+    return acquisition
+
+
+def exposed(acquisition: Acquisition, before: NDArray[Any] | None, say: Tell, *, certain: bool = False) -> Acquisition:
+    """Beside the gains that were known ``before``."""
+    fit = find_exposure(replace(acquisition, gains=before), certain=certain)
+    if not fit.changed:
+        say("exposure: dark-field frames are as bright as bright-field ones predict")
+        return acquisition if acquisition.gains is before else replace(acquisition, gains=before)
+    say(
+        f"exposure: {int(fit.dark.sum())} dark-field frames look {fit.ratio:.2g} times as bright as bright-field ones "
+        f"predict; they were exposed {'longer' if fit.ratio > 1 else 'shorter'}, most likely"
+    )
+    return replace(acquisition, gains=fit.gains)
+
+
+def by_trials(acquisition: Acquisition, motions: Sequence[Motion], say: Tell) -> Acquisition:
+    described = acquisition.illumination
+    if "rotation" in motions:
+        acquisition = _turned(acquisition, say)
+    fit = refine_array(acquisition, motions=motions)
+    if fit.moved:
+        acquisition = replace(acquisition, illumination=fit.illumination)
+        if "rotation" in motions:
+            acquisition = _turned(acquisition, say)
+    if acquisition.illumination is described:
+        say(f"array: right as it is, to what {fit.trials} trials can tell")
+    elif fit.moved:
+        say(
+            f"array: {_description(acquisition.illumination)} explains the frames better "
+            f"(misfit {fit.misfit_before:.4g} → {fit.misfit_after:.4g} in {fit.trials} trials)"
+        )
+    return acquisition
+
+
+def _turned(acquisition: Acquisition, say: Tell) -> Acquisition:
+    fit = find_rotation(acquisition)
+    if not fit.changed:
+        return acquisition
+    say(
+        f"rotation: turned by {np.degrees(fit.turn):.2f}°, where inner LEDs predict the frames of outer ones better "
+        f"(by {fit.evidence:.1f} standard errors)"
+    )
+    return replace(acquisition, illumination=fit.illumination)
+
+
+def aperture(acquisition: Acquisition, described: Illumination, say: Tell) -> float:
+    """The NA found with the array where it is now, or where it was described, if that explains the frames better.
+
+    Circles of a wrong radius have moved the array to a wrong place, where no aperture explains the frames well.
+    """
+    believed = acquisition.optics.na
+    # One patch for both, or their misfits could not be compared; directions without a height are known in one place.
+    trials = Trials.of(replace(acquisition, illumination=described))
+    fits = [find_na(acquisition, trials=trials)]
+    if acquisition.illumination is not described:
+        moved = replace(trials, patch=replace(trials.patch, illumination=acquisition.illumination))
+        fits.append(find_na(acquisition, trials=moved))
+    best = min(fits, key=lambda fit: fit.misfit_after)
+    if best.at_end:
+        say(
+            f"aperture: not found; the frames agree best with one at the end of what was tried, {best.tried[0]:.4f} to "
+            f"{best.tried[-1]:.4f}. NA {believed:g} stays: are microscope.na and illumination right?"
+        )
+        return believed
+    if not best.changed:
+        say(f"aperture: NA {believed:g} as described")
+        return believed
+    say(
+        f"aperture: NA {best.na:.4f} (was {believed:g}) explains the frames better "
+        f"(misfit {best.misfit_before:.4g} → {best.misfit_after:.4g})"
+    )
+    return best.na
+
+
+def sized(acquisition: Acquisition, described: Acquisition, say: Tell) -> Acquisition:
+    """With LEDs of the size that explains the frames best, those that were left out so far among them."""
+    if getattr(described.illumination, "height", None) is None:
+        say("size of the LEDs: not looked for, their directions have no height")
+        return acquisition
+    fit = find_die(replace(acquisition, weights=described.weights))
+    if not fit.changed:
+        say("size of the LEDs: as described, to what the frames can tell")
+        return acquisition
+    say(
+        f"size of the LEDs: {fit.die * 1e3:.2g} mm explain the frames better than points "
+        f"(misfit {fit.misfit_before:.4g} → {fit.misfit_after:.4g})"
+    )
+    return replace(acquisition, illumination=fit.illumination)
+
+
+def _place(array: LEDArray) -> str:
+    y, x = array.offset
+    return f"offset ({y * 1e3:.2f}, {x * 1e3:.2f}) mm"
+
+
+def focused(acquisition: Acquisition, reach: float, say: Tell) -> Acquisition:
+    fit = find_focus(acquisition, reach=reach, trials=Trials.of(acquisition, room=0.0))
+    end = "; that is the end of the search: is it farther out, or are the LEDs elsewhere?" if fit.at_end else ""
+    say(
+        f"focus: {fit.defocus * 1e6:.1f} µm (was {acquisition.pupil.defocus * 1e6:.1f}), the best of {len(fit.tried)} "
+        f"from {fit.tried[0] * 1e6:.0f} to {fit.tried[-1] * 1e6:.0f} µm{end}"
+    )
+    return replace(acquisition, pupil=replace(acquisition.pupil, defocus=fit.defocus))
+
+
+def _description(illumination: Illumination) -> str:
+    base = getattr(illumination, "base", illumination)
+    if not isinstance(base, LEDArray):
+        return "another place"
+    y, x = base.offset
+    return (
+        f"offset ({y * 1e3:.3f}, {x * 1e3:.3f}) mm, rotation {np.degrees(base.rotation):.3f}°, "
+        f"height {base.height * 1e3:.2f} mm"
+    )
