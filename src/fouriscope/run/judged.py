@@ -36,8 +36,9 @@ PATCH = 64
 LEAST_LEDS = 12
 # Iterations of a repeated reconstruction: as many as the run had, but at most so many, or so many passes over frames.
 ITERATIONS, PASSES = 100, 20
-# However slow the prior is, a repeated reconstruction ends after so many seconds, and the verdict says so.
-LONGEST = 10.0
+# However slow the prior is, a repeated reconstruction ends after so many seconds, or this share of those that the run
+# itself took if that is more, and the verdict says so.
+LONGEST, SHARE = 10.0, 0.25
 
 
 def judge(solver: Solver, acquisition: Acquisition, config: ReconstructionConfig) -> Verdict:
@@ -68,7 +69,7 @@ def _judge(solver: Solver, acquisition: Acquisition, config: ReconstructionConfi
         return not_judged(f"without {'bright' if dark else 'dark'} field there is nothing to compare")
     leds = np.flatnonzero(used)
     patch, on_patch, geometry = judged_patch(acquisition, model, config)
-    repeat = _Repeat(on_patch, len(solver.history))
+    repeat = _Repeat(on_patch, len(solver.history), max(LONGEST, SHARE * solver.history.last.seconds))
     suspects = contradictions(acquisition, model, solver.x, leds)
     # The calibration is part of what is judged: EPRY begins with what was known before it.
     uncalibrated = replace(
@@ -154,15 +155,15 @@ def _on_grid(pupil: Pupil, model: ForwardModel, geometry: Geometry) -> Pupil:
 class _Repeat:
     """The configured reconstruction of a patch, as often as it is called; ``notes`` collects what was cut short."""
 
-    def __init__(self, config: ReconstructionConfig, iterations: int) -> None:
-        self.config, self.iterations = config, iterations
+    def __init__(self, config: ReconstructionConfig, iterations: int, longest: float) -> None:
+        self.config, self.iterations, self.longest = config, iterations, longest
         self.notes: list[str] = []
 
     def __call__(self, patch: Acquisition) -> tuple[ForwardModel, NDArray[Any]]:
         solver = build_solver(patch, self.config)
         passes = math.ceil(PASSES * len(solver.sampler.population) / self.config.solver.batch)
         wanted = min(self.iterations, max(ITERATIONS, passes))
-        solver.solve(Iterations(wanted) | Seconds(LONGEST))
+        solver.solve(Iterations(wanted) | Seconds(self.longest))
         if len(solver.history) < wanted and not self.notes:
             self.notes.append(
                 f"the verdict is drawn from reconstructions of {len(solver.history)} iterations instead of {wanted}, "

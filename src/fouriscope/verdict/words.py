@@ -22,13 +22,15 @@ BESIDE_GREY = (0.9, 0.98)
 # predicted to BEYOND_DOUBT of a grey image, it does not matter that EPRY may do still better: nothing is wrong.
 BESIDE_EPRY = (1.05, 1.3)
 BEYOND_DOUBT = 0.3
-# Half-pitch beside the limit of the synthetic NA. In the corners of a square array half of the disc's rim is empty,
-# and half of the dark field resolves less than all of it. Bad is what the objective resolves without any dark field.
+# Half-pitch beside what bright-field LEDs alone would resolve: above the first, not even they are used well. Bad is
+# what the objective resolves by itself.
+BESIDE_BRIGHT = 1.5
+# Half-pitch beside the limit of the synthetic NA that is worth a word: the dark field is too faint to add much. In the
+# corners of a square array half of the disc's rim is empty, and half of the dark field resolves less than all of it.
 BESIDE_LIMIT = 1.5
 # Share of the spectral energy outside the band: sharp edges of a phase object have some percent.
 OUTSIDE = (0.1, 0.3)
-# Share of the gains at their bounds, and of the LEDs that contradict the model.
-AT_BOUNDS = (0.1, 0.5)
+# Share of the LEDs that contradict the model.
 CONTRADICTING = (0.05, 0.25)
 # Slow phase, in radians, that is worth a word; it may be the sample, so it never decides.
 SLOW = 0.5
@@ -134,15 +136,16 @@ def verdict_of(
         told.append(_told_of_resolution(resolution))
         if half_pitch is None or half_pitch > objective_half_pitch:
             grades.append(2)
-        elif half_pitch > BESIDE_LIMIT * resolution.limit_m:
+        elif half_pitch > BESIDE_BRIGHT * resolution.shared_m:
             grades.append(1)
+        elif half_pitch > BESIDE_LIMIT * resolution.limit_m:
+            warnings.append("the dark field adds little detail: longer exposures of it would resolve more")
 
-    def count(share: float, limits: tuple[float, float], words: str, *, always: bool = False) -> None:
+    def count(share: float, limits: tuple[float, float], words: str) -> None:
         grade = _grade(share, limits)
         grades.append(grade)
         if grade:
             told.append(words)
-        if grade or always:
             warnings.append(words)
 
     count(
@@ -151,8 +154,9 @@ def verdict_of(
         f"{outside_band:.0%} of the object's spectrum lies where no LED sees anything".replace("%", " %"),
     )
     if gains_at_bounds and gains:
-        count(
-            gains_at_bounds / gains, AT_BOUNDS, f"{gains_at_bounds} of {gains} gains are at their bounds", always=True
+        # It never decides: dark frames that are little but noise tell next to nothing about their LED's brightness.
+        warnings.append(
+            f"the brightness of {gains_at_bounds} of {gains} LEDs is not determined: their gains are at their bounds"
         )
     if contradicting:
         number = len(contradicting)
