@@ -517,7 +517,7 @@ def test_asked_to_stop(tmp_path: Path, number: signal.Signals) -> None:
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"interrupted; go on with: fouriscope resume {folder}" in out
+    assert f"interrupted; to continue: fouriscope resume {folder}" in out
     assert err == ""
     stopped = RunFolder.open(folder)
     assert stopped.status()["state"] == "interrupted"

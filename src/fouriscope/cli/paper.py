@@ -54,24 +54,26 @@ class _Job:
 
 def run_paper_command(
     images: Annotated[
-        Path | None, typer.Option(help="Folder with the paper's images (or others); scikit-image's otherwise.")
+        Path | None, typer.Option(help="Folder with the paper's images or others. Default: images of scikit-image.")
     ] = None,
     figure: Annotated[str, typer.Option(help="1, 2, 3, 4 or all (4 only with --data).")] = "all",
     data: Annotated[
         Path | None,
-        typer.Option(help="For figure 4: a measured acquisition, as `fouriscope import` writes it."),
+        typer.Option(
+            help="For figure 4: the configuration of a measured acquisition, as written by `fouriscope import`."
+        ),
     ] = None,
     zoom: Annotated[
         list[str] | None,
-        typer.Option(help="A close-up of figure 4, row,column,size in pixels; once or twice. Chosen otherwise."),
+        typer.Option(help="Close-up of figure 4: row,column,size in pixels, given once or twice. Default: automatic."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for figures, report and everything computed on the way.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the figures, the report and all intermediate results.")] = Path(
         "paper"
     ),
-    quick: Annotated[bool, typer.Option("--quick", help="Two images, fewer iterations.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use two images and fewer iterations.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run the paper's experiments again: its figures and numbers, beside ours. Interrupted, it resumes."""
+    """Repeat the experiments of the paper and compare the results. Run it again to continue after an interruption."""
     console = console_of(quiet)
     figures, squares = _wanted(figure, data, zoom or [])
     specimen = None if data is None else Specimen.load(data)

@@ -41,50 +41,66 @@ def run_simulation(
     out: Annotated[Path, typer.Argument(help="Folder to write frames.tif, truth.tif and config.toml into.")],
     image: Annotated[
         Path | None,
-        typer.Option(help="A grey image (TIFF, PNG or .npy) as the phase; scikit-image's camera otherwise."),
+        typer.Option(help="Grey image (TIFF, PNG or .npy) to use as the phase. Default: scikit-image's camera."),
     ] = None,
     phase_range: Annotated[
-        float, typer.Option(help="Phase of the brightest pixel, in radians; the darkest has 0.")
+        float, typer.Option(help="Phase of the brightest pixel in radians. The darkest pixel has phase 0.")
     ] = 0.3,
-    snr: Annotated[float, typer.Option(help="White noise at this SNR in dB.")] = 40.0,
-    noise: Annotated[str, typer.Option(help="The SNR holds over the whole `stack`, or for each `frame`.")] = "stack",
+    snr: Annotated[float, typer.Option(help="SNR of the white noise, in dB.")] = 40.0,
+    noise: Annotated[
+        str, typer.Option(help="Whether the SNR is that of the whole `stack` or of each `frame`.")
+    ] = "stack",
     photons: Annotated[
-        float | None, typer.Option(max=1e12, help="Photon noise instead: electrons a pixel in the empty bright field.")
+        float | None,
+        typer.Option(
+            max=1e12, help="Use photon noise instead, with so many electrons per pixel in the empty bright field."
+        ),
     ] = None,
     frame: Annotated[int, typer.Option(min=8, help="Rows and columns of a frame.")] = 100,
-    radius: Annotated[float, typer.Option(help="Radius of the LED disc in pitches; 9.5 gives 293 LEDs.")] = 9.5,
+    radius: Annotated[float, typer.Option(help="Radius of the disc of LEDs, in pitches. 9.5 gives 293 LEDs.")] = 9.5,
     patterns: Annotated[
         str | None,
-        typer.Option(help=f"Several LEDs a frame: {NAMES}, or a file (docs/sources.md)."),
+        typer.Option(help=f"Several LEDs per frame: {NAMES}, or a file (docs/sources.md)."),
     ] = None,
-    die: Annotated[float, typer.Option(help="Side of the LEDs' square dies in metres; 0.5 mm is 0.5e-3.")] = 0.0,
-    bandwidth: Annotated[float, typer.Option(help="Of the light, FWHM in metres; 20 nm is 20e-9.")] = 0.0,
+    die: Annotated[float, typer.Option(help="Side of the square die of each LED, in metres. 0.5e-3 is 0.5 mm.")] = 0.0,
+    bandwidth: Annotated[float, typer.Option(help="Bandwidth of the light (FWHM) in metres. 20e-9 is 20 nm.")] = 0.0,
     field: Annotated[
         bool,
-        typer.Option("--field/--no-field", help="A large field: angles change over it, and it is not periodic."),
+        typer.Option(
+            "--field/--no-field",
+            help="Simulate a large field. The illumination angles change across it, and it is not periodic.",
+        ),
     ] = False,
     curvature: Annotated[
         float,
         typer.Option(
-            "--field-curvature", help="With --field: defocus in metres at the frame's corner, by the distance squared."
+            "--field-curvature",
+            help="With --field: defocus at the corner in metres. It grows with the square of the distance.",
         ),
     ] = 0.0,
     live: Annotated[
         bool,
-        typer.Option("--live/--no-live", help="One file a frame into OUT/frames, at its time: try `fouriscope watch`."),
+        typer.Option(
+            "--live/--no-live",
+            help="Write one file per frame into OUT/frames at the rate of a microscope, to try `fouriscope watch`.",
+        ),
     ] = False,
-    rate: Annotated[float, typer.Option(help="With --live: frames a second.")] = 5.0,
-    order: Annotated[str, typer.Option(help="With --live: `na`, from the axis outwards, or `random`.")] = "na",
+    rate: Annotated[float, typer.Option(help="With --live: frames per second.")] = 5.0,
+    order: Annotated[
+        str, typer.Option(help="With --live: order of the LEDs, `na` (from the axis outwards) or `random`.")
+    ] = "na",
     hostile: Annotated[
         int | None,
         typer.Option(
-            min=0, metavar="SEED", help="Instead: the microscope with faults that SEED draws; no other option counts."
+            min=0,
+            metavar="SEED",
+            help="Simulate a microscope with random faults instead. All other options are ignored.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same frames.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise. The same seed gives the same frames.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate an acquisition with the paper's microscope, ready for `fouriscope reconstruct` (or `field`)."""
+    """Simulate an acquisition for `fouriscope reconstruct`, `field` or `watch`."""
     console = console_of(quiet)
     if hostile is not None:
         run_hostile(out, hostile, console)
