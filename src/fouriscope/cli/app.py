@@ -34,6 +34,10 @@ COMMANDS = {
         "field:run_field",
         "Reconstruct the whole field of view in tiles, on all cores or on a Dask cluster. Interrupted, it goes on.",
     ),
+    "colour": (
+        "colour:run_colour",
+        "Reconstruct three wavelengths of one field and register them to each other. Interrupted, it goes on.",
+    ),
     "import": (
         "importing:run_import",
         "Recognise an acquisition, say what was found and what is missing, and write its acquisition.toml.",
