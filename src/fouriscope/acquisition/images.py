@@ -81,8 +81,8 @@ class TiffFrames(StoredFrames):
             pages = self._pages_of(file)
             if last >= len(pages) or pages.shape != self._page_shape or pages.dtype != dtype:
                 raise InvalidInputError(
-                    f"{file}: page {last}, {dtype} of shape {self._page_shape}, was expected in this file of an OME-TIFF; it has "
-                    f"{len(pages)} pages, {pages.dtype} of shape {pages.shape}"
+                    f"{file}: page {last}, {dtype} of shape {self._page_shape}, was expected in this file of an "
+                    f"OME-TIFF; it has {len(pages)} pages, {pages.dtype} of shape {pages.shape}"
                 )
 
 

@@ -89,7 +89,7 @@ class TiffPages:
         return rows, columns
 
     def require_colour(self) -> tuple[int, int]:
-        """(rows, columns), or an error if the pages are no images of three colours, pixel by pixel or plane by plane."""
+        """(rows, columns), or an error if the pages are no images of three colours, by pixels or by planes."""
         shape = self.shape
         if len(shape) == 3 and shape[0] in (3, 4) and shape[2] not in (3, 4):
             shape = (*shape[1:], shape[0])

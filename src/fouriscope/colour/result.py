@@ -88,9 +88,9 @@ class ColourResult:
             )
         finest = min(channels.values(), key=lambda result: result.pixel)
         rows, columns = finest.phase.shape
-        as_paths = {name: resampled(_as_path(channels[name], channels[reference]), (rows, columns), (0.0, 0.0))
-                    for name in COLOURS}  # fmt: skip
-        shifts = {name: _believable(find_shift(as_paths[reference], as_paths[name])) for name in COLOURS}
+        paths = {name: _as_path(channels[name], channels[reference]) for name in COLOURS}
+        paths = {name: resampled(path, (rows, columns), (0.0, 0.0)) for name, path in paths.items()}
+        shifts = {name: _believable(find_shift(paths[reference], paths[name])) for name in COLOURS}
         shifts[reference] = Shift(0.0, 0.0, 1.0)
         window = common_window((rows, columns), [(shift.down, shift.across) for shift in shifts.values()])
         fields = {
@@ -154,9 +154,9 @@ class ColourResult:
             place = (
                 f"({shift.down * height * 1e6:+.3f}, {shift.across * width * 1e6:+.3f}) µm beside {self.reference}"
                 if shift.likeness
-                else f"too unlike {self.reference} to be registered"
+                else f"where it lay, too unlike {self.reference} to be registered"
             )
-            lines.append(f"{name} lies {place}, its focus {apart:+.2f} µm away" if shift.likeness else f"{name} {place}")
+            lines.append(f"{name} lies {place}, its focus {apart:+.2f} µm away")
         return lines
 
 

@@ -36,9 +36,9 @@ def write_ome_tiff(
     """Write ``image``, (rows, columns) or (channels, rows, columns), as 32-bit float.
 
     ``pixel`` is (height, width) in metres. None is for axes that are no lengths, of which OME knows none: the file then
-    has no scale, and the ``description`` must say what a pixel is. ``colours`` are those in which viewers lay channels over
-    each other, such as "FF0000". The file is the same, byte for byte, for the same
-    image: its UUID is made of the image, not of the clock and the network card.
+    has no scale, and the ``description`` must say what a pixel is. ``colours`` are those in which viewers lay
+    channels over each other, such as "FF0000". The file is the same, byte for byte, for the same image: its UUID
+    is made of the image, not of the clock and the network card.
     """
     import tifffile
 

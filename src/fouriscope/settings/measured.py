@@ -26,7 +26,6 @@ from fouriscope.settings.base import (
     Weight,
 )
 
-
 Shares = tuple[Weight, Weight, Weight]
 
 

@@ -1,4 +1,4 @@
-"""A stained sample in three wavelengths: one array of LEDs, a focus and a shift for each colour, one camera or three."""
+"""A stained sample in three wavelengths: one array of LEDs, a focus and a shift for each colour."""
 
 from __future__ import annotations
 
