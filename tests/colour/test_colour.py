@@ -85,7 +85,7 @@ def test_shift_and_focus_of_each_channel_are_found(finished: Path) -> None:
 def test_channels_are_the_sample_in_its_place_without_the_others(finished: Path) -> None:
     result = fs.ColourResult.load(finished)
     rows, columns = result.amplitude.shape[1:]
-    for place, name in enumerate(COLOURS):
+    for name in COLOURS:
         truth = CAMERA.truth(name, seed=0)
         size = result.channels["blue"].phase.shape
         # On the grid of the result: the truth's is finer or the same, and both begin at the same corner.

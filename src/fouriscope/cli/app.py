@@ -38,6 +38,10 @@ COMMANDS = {
         "colour:run_colour",
         "Reconstruct three wavelengths of one field and register them to each other. Interrupted, it goes on.",
     ),
+    "multiplex": (
+        "multiplex:run_multiplex",
+        "Add up frames of single LEDs to what several LEDs at once give.",
+    ),
     "import": (
         "importing:run_import",
         "Recognise an acquisition, say what was found and what is missing, and write its acquisition.toml.",

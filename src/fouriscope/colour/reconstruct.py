@@ -22,7 +22,7 @@ from fouriscope.colour.description import ColourDescription
 from fouriscope.colour.files import write_into
 from fouriscope.colour.result import ColourResult
 from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
-from fouriscope.run import Result, RunFolder, resume_run, start_run
+from fouriscope.run import RunFolder, resume_run, start_run
 from fouriscope.run.inputs import resolved
 from fouriscope.run.provenance import machine_and_versions
 from fouriscope.settings import Stop
@@ -83,16 +83,14 @@ def reconstruct_colour(
     folder = _opened(described, Path(out))
     try:
         folder.write_status("running")
-        channels: dict[Colour, Result] = {}
         for name in described.section.channels:
-            result = _channel(described, name, folder, tell, watch, checkpoint_seconds)
-            if result.stop_reason == "interrupted":
+            if _channel(described, name, folder, tell, watch, checkpoint_seconds) == "interrupted":
                 folder.write_status("interrupted", f"in {name}")
                 return None
-            channels[name] = result
-        combined = ColourResult.of(channels, described.section.reference)
-        for line in combined.told() if tell is not None else ():
-            tell(line)  # type: ignore[misc]
+        combined = ColourResult.load(folder.path)  # from files, so that it is the same however often it was interrupted
+        if tell is not None:
+            for line in combined.told():
+                tell(line)
         write_into(combined, folder)
         folder.write_status("finished", "all channels are there")
     except KeyboardInterrupt:
@@ -140,18 +138,18 @@ def _channel(
     tell: Tell | None,
     watch: Watch | None,
     checkpoint_seconds: float | None,
-) -> Result:
-    """One channel: as it is, if it is done; resumed, if it was begun; else from the beginning."""
+) -> str:
+    """Do one channel, resumed if it was begun, unless it is done; returns why it stopped."""
     reference = described.section.reference
     path = folder.path / name
     begun = (path / "config.toml").is_file()
     if begun and RunFolder.open(path).status()["state"] == "finished":
-        return Result.load(path)
+        return "finished"
     found = None if name == reference else RunFolder.open(folder.path / reference).config()
     config = described.config(name, found)
     callbacks = () if watch is None else watch(name, config.stop)
     if begun:
-        return resume_run(path, callbacks=callbacks, checkpoint_seconds=checkpoint_seconds)
+        return resume_run(path, callbacks=callbacks, checkpoint_seconds=checkpoint_seconds).stop_reason
     shutil.rmtree(path, ignore_errors=True)  # what a kill left before the run began
     try:
         return start_run(
@@ -161,6 +159,6 @@ def _channel(
             callbacks=callbacks,
             checkpoint_seconds=checkpoint_seconds,
             tell=None if tell is None else lambda line: tell(f"{name}: {line}"),
-        )
+        ).stop_reason
     except InvalidInputError as error:
         raise InvalidInputError(f"{name}: {error}") from error
