@@ -86,7 +86,7 @@ def _common_mask(mask: Any) -> NDArray[np.uint8]:
 
 def _description(config: RunConfig, base: Path, seen: Described, *, has_mask: bool) -> dict[str, Any]:
     """The sections of ``config`` for the new frames: nothing is left to correct, or to find per LED."""
-    document = absolute_paths(config.model_dump(mode="json", exclude_unset=True), base)
+    document = absolute_paths(config.model_dump(mode="json", exclude_unset=True, exclude_none=True), base)
     kept = {key: value for key, value in document["frames"].items() if key not in (*DONE, *STORAGE, *CAMERA, "path")}
     document["frames"] = kept | {"path": "frames.npy"} | ({"mask": "mask.npy"} if has_mask else {})
     document["microscope"]["patch_center"] = list(seen.patch_center)

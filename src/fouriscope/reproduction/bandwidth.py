@@ -88,7 +88,7 @@ class BandwidthChange:
             Words(
                 f"The paper names {width} for its LEDs and reconstructs with one wavelength. Here frames were "
                 f"simulated with eleven wavelengths per LED (a Gaussian of {width}, full width at half maximum), the "
-                "same noise and the same strengths, and reconstructed as the paper does and with the bandwidth in the model "
+                "same noise and strengths, and reconstructed as the paper does and with a model of the bandwidth "
                 "(docs/sources.md). SNR in dB at the end, and beside light of one wavelength:"
             ),
             Table(("method", "one wavelength", f"{width}, taken for one", f"{width}, modelled"), rows),
