@@ -62,7 +62,7 @@ def main() -> None:
     table(title, [*header, "beside left out", "bar", ""], rows)
 
 
-RULES = ("left out", "kept", "all")
+RULES = ("left out", "kept", "as they are")
 
 
 class _Tiles:
@@ -101,7 +101,7 @@ class _Tiles:
 
 
 def _acquisition(config: RunConfig, base: Path, margin: int, rule: str) -> tuple[Acquisition, NDArray[np.bool_]]:
-    data = build_acquisition(config, base) if rule == "all" else tile_acquisition(config, base, margin)
+    data = build_acquisition(config, base) if rule == "as they are" else tile_acquisition(config, base, margin)
     at_edge = across_edge(data.illumination, data.optics, data.patch_center)
     if rule == "left out":
         data = replace(data, weights=np.where(at_edge, 0.0, data.frame_weights))

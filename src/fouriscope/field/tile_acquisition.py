@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition import Acquisition
+from fouriscope.acquisition import Acquisition, Frames, FrameSequence
 from fouriscope.alignment.brightness import frame_means
 from fouriscope.alignment.sides import sides
 from fouriscope.optics.die import across_edge, has_die
@@ -19,8 +20,10 @@ from fouriscope.settings import RunConfig
 
 # Of a frame's direct light: where so much passes the pupil in a part of the tile only, the model still explains it.
 HARMLESS = 0.25
-# Of the amplitude of the direct light of LEDs with a size: by how much it may change over the tile.
-EXPLAINED = 0.25
+# The least share of an LED's direct light, anywhere in a tile, with which its frame can be evened out.
+LEAST_SHARE = 0.25
+# Places along a side of a tile at which that share is computed; it is nearly linear in between.
+PLACES = 5
 # By how much a frame's brightness may differ from the share of direct light that the size of its LED says.
 AGREES = 0.2
 
@@ -30,7 +33,7 @@ def tile_acquisition(config: RunConfig, base: Path, margin: int) -> Acquisition:
     acquisition = build_acquisition(config, base)
     weights = weights_in_tile(acquisition, margin)
     weights[contradicted(acquisition)] = 0.0
-    return replace(acquisition, weights=weights)
+    return replace(acquisition, weights=weights, frames=evened(acquisition, weights))
 
 
 def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64]:
@@ -39,8 +42,8 @@ def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64
     Seen from one corner of a tile such an LED is bright field, from another dark field, and its frame has an edge that
     no object has. One direction for the whole tile cannot explain it, and the attempt spoils the tile. A few LEDs are
     concerned, each in a strip of tiles; elsewhere it counts as ever. Of a pattern with many bright-field LEDs some may
-    come and go without harm. The light of an LED with a size comes and goes slowly, and the part of it that passes in
-    the middle of the tile explains the frame if it changes little towards the corners.
+    come and go without harm. Of an LED with a size a part of the light passes, which changes slowly over the tile; its
+    frame counts if it can be evened out (:func:`evened`).
     """
     given = acquisition.frame_weights
     if getattr(acquisition.illumination, "height", None) is None:  # directions that are the same everywhere
@@ -49,8 +52,8 @@ def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64
     pixel, (y, x) = acquisition.optics.pixel, acquisition.patch_center
     corners = [(y + down * rows * pixel, x + right * columns * pixel) for down in (-1, 1) for right in (-1, 1)]
     if has_die(acquisition.illumination):
-        shares = [_direct_share(acquisition, corner) for corner in corners]
-        return np.where(np.ptp(np.sqrt(shares), axis=0) <= EXPLAINED, given, 0.0)
+        shares = np.array([_direct_share(acquisition, corner) for corner in corners])
+        return np.where((np.ptp(shares, axis=0) == 0) | (shares.min(axis=0) >= LEAST_SHARE), given, 0.0)
     lights = [direct_light(acquisition.illumination, acquisition.optics, corner) for corner in corners]
     return np.where(np.ptp(lights, axis=0) <= HARMLESS * np.max(lights, axis=0), given, 0.0)
 
@@ -86,3 +89,56 @@ def _too_bright_or_dark(acquisition: Acquisition, across: NDArray[np.bool_]) -> 
 
 def _direct_share(acquisition: Acquisition, place: tuple[float, float]) -> NDArray[np.float64]:
     return frame_sources(acquisition.illumination, acquisition.optics, place).direct_light(acquisition.optics)
+
+
+class EvenedFrames(FrameSequence):
+    """Frames of a tile, some of them multiplied by the image that :func:`evened` made for them."""
+
+    def __init__(self, frames: Frames, factors: dict[int, NDArray[np.float32]]) -> None:
+        self.frames, self.factors = frames, factors
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.frames.shape
+
+    def frame(self, index: int) -> NDArray[Any]:
+        factor = self.factors.get(index)
+        frame = self.frames.frame(index)
+        return frame if factor is None else frame * factor
+
+
+def evened(acquisition: Acquisition, weights: NDArray[np.float64]) -> Frames:
+    """Frames as they would be if as much of each LED's direct light passed the pupil everywhere as in the middle.
+
+    Seen from another place of a tile, another share s(r) of an LED's die lies inside the pupil, and the frame is
+    brighter or darker in proportion: the direct light, and what interferes with it, is nearly all of such a frame. So
+    it is multiplied by s(middle)/s(r), and the one set of sources that a tile has explains it.
+    """
+    across = _across_anywhere(acquisition) & (weights > 0)
+    if not across.any():
+        return acquisition.frames
+    (rows, columns), pixel, (y, x) = acquisition.frame_shape, acquisition.optics.pixel, acquisition.patch_center
+    down, right = (np.linspace(-0.5, 0.5, PLACES) * size * pixel for size in (rows, columns))
+    shares = np.array([[_direct_share(acquisition, (y + there, x + over)) for over in right] for there in down])
+    middle = _direct_share(acquisition, (y, x))
+    places = [(np.arange(size) + 0.5) / size * (PLACES - 1) for size in (rows, columns)]
+    factors = {
+        int(led): (middle[led] / _linear(shares[:, :, led], *places)).astype(np.float32)
+        for led in np.flatnonzero(across)
+    }
+    return EvenedFrames(acquisition.frames, factors)
+
+
+def _across_anywhere(acquisition: Acquisition) -> NDArray[np.bool_]:
+    """LEDs whose die stands across the pupil's edge, seen from a corner of the tile or from its middle."""
+    (rows, columns), pixel, (y, x) = acquisition.frame_shape, acquisition.optics.pixel, acquisition.patch_center
+    places = [(y + a * rows * pixel / 2, x + b * columns * pixel / 2) for a in (-1, 0, 1) for b in (-1, 0, 1)]
+    seen = [across_edge(acquisition.illumination, acquisition.optics, place) for place in places]
+    return np.logical_or.reduce(seen)
+
+
+def _linear(values: NDArray[np.float64], rows: NDArray[np.float64], columns: NDArray[np.float64]) -> NDArray[Any]:
+    """``values`` of a lattice between its points."""
+    from scipy.ndimage import map_coordinates
+
+    return np.asarray(map_coordinates(values, np.meshgrid(rows, columns, indexing="ij"), order=1, mode="nearest"))
