@@ -258,7 +258,7 @@ def test_a_channel_takes_over_what_the_reference_found(tmp_path: Path) -> None:
     assert config.frames.weights == (0.0,)
     assert config.microscope.na == 0.19
     assert config.pupil.defocus == 3e-6
-    assert config.illumination.offset == pytest.approx((1.1e-3, -2e-4))  # type: ignore[union-attr]
+    assert config.illumination.offset == pytest.approx((1.1e-3, -2e-4))
     assert [key for key, on in config.alignment.model_dump().items() if on is True] == ["focus"]
 
 

@@ -33,7 +33,7 @@ def mosaic_pixels(mosaic: Mosaic, colour: Colour, rows: slice, columns: slice) -
     [[True, False, True], [False, True, False]]
     """
     cell = np.array([letter == colour[0].upper() for letter in mosaic]).reshape(2, 2)
-    return cell[np.arange(rows.start, rows.stop)[:, None] % 2, np.arange(columns.start, columns.stop) % 2]
+    return np.asarray(cell[np.arange(rows.start, rows.stop)[:, None] % 2, np.arange(columns.start, columns.stop) % 2])
 
 
 def interpolated(image: NDArray[Any], pixels: NDArray[np.bool_]) -> NDArray[np.float64]:

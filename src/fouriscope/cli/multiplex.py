@@ -79,9 +79,9 @@ def run_multiplex(
 def _common_mask(mask: Any) -> NDArray[np.uint8]:
     """Where a pixel counts in every frame: a description has one mask for all."""
     if len(mask.shape) == 2:
-        return (np.asarray(mask) != 0).astype(np.uint8)
+        return np.asarray(np.asarray(mask) != 0, np.uint8)
     frames = mask if isinstance(mask, np.ndarray) else (mask.frame(index) for index in range(mask.shape[0]))
-    return np.logical_and.reduce([np.asarray(frame) != 0 for frame in frames]).astype(np.uint8)
+    return np.asarray(np.logical_and.reduce([np.asarray(frame) != 0 for frame in frames]), np.uint8)
 
 
 def _description(config: RunConfig, base: Path, seen: Described, *, has_mask: bool) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from fouriscope.settings import RunConfig
 # Of a frame's direct light: where so much passes the pupil in a part of the tile only, the model still explains it.
 HARMLESS = 0.25
 # The least share of an LED's direct light, anywhere in a tile, with which its frame can be evened out.
-LEAST_SHARE = 0.25
+LEAST_SHARE = 0.1
 # Places along a side of a tile at which that share is computed; it is nearly linear in between.
 PLACES = 5
 # By how much a frame's brightness may differ from the share of direct light that the size of its LED says.
@@ -134,7 +134,7 @@ def _across_anywhere(acquisition: Acquisition) -> NDArray[np.bool_]:
     (rows, columns), pixel, (y, x) = acquisition.frame_shape, acquisition.optics.pixel, acquisition.patch_center
     places = [(y + a * rows * pixel / 2, x + b * columns * pixel / 2) for a in (-1, 0, 1) for b in (-1, 0, 1)]
     seen = [across_edge(acquisition.illumination, acquisition.optics, place) for place in places]
-    return np.logical_or.reduce(seen)
+    return np.asarray(np.logical_or.reduce(seen))
 
 
 def _linear(values: NDArray[np.float64], rows: NDArray[np.float64], columns: NDArray[np.float64]) -> NDArray[Any]:
