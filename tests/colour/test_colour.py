@@ -17,7 +17,7 @@ from PIL import Image
 import fouriscope as fs
 from fouriscope.acquisition.colours import COLOURS
 from fouriscope.colour.description import ColourDescription
-from fouriscope.colour.registration import find_shift, resampled
+from fouriscope.colour.registration import common_window, find_shift, resampled
 from fouriscope.colour.result import LEAST_LIKENESS
 from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.run import load_config, resume_run
@@ -84,14 +84,13 @@ def test_shift_and_focus_of_each_channel_are_found(finished: Path) -> None:
 @pytest.mark.slow
 def test_channels_are_the_sample_in_its_place_without_the_others(finished: Path) -> None:
     result = fs.ColourResult.load(finished)
-    rows, columns = result.amplitude.shape[1:]
     for name in COLOURS:
         truth = CAMERA.truth(name, seed=0)
         size = result.channels["blue"].phase.shape
         # On the grid of the result: the truth's is finer or the same, and both begin at the same corner.
         whole = resampled(_smooth(truth), size, (0.0, 0.0))
-        offset = np.array([max(0, *(int(np.ceil(-s[axis])) for s in result.shifts.values())) for axis in (0, 1)])
-        there = whole[offset[0] : offset[0] + rows, offset[1] : offset[1] + columns]
+        there = whole[common_window(whole.shape, [(s.down, s.across) for s in result.shifts.values()])]
+        assert there.shape == result.fields[name].shape
         inner = (slice(6, -6), slice(6, -6))
         found, true = np.abs(_smooth(result.fields[name]))[inner], np.abs(there)[inner]
         assert np.corrcoef(found.ravel(), true.ravel())[0, 1] > 0.98, name

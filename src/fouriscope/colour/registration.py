@@ -15,6 +15,8 @@ SLOW = 1 / 16
 # Steps of a pixel to which a shift is found.
 STEPS = 100
 ROUNDS = 3
+# Of a pixel: by so little an image may be read beyond its edge.
+OVERHANG = 0.1
 # Of the spline that images are read between their pixels with. A cubic one dampens what lies near the band's edge.
 ORDER = 5
 
@@ -84,8 +86,8 @@ def common_window(shape: tuple[int, int], shifts: list[Pair]) -> tuple[slice, sl
     """
     rows, columns = (
         slice(
-            max(0, *(int(np.ceil(-shift[axis])) for shift in shifts)),
-            size - max(0, *(int(np.ceil(shift[axis])) for shift in shifts)),
+            max(0, *(int(np.ceil(-shift[axis] - OVERHANG)) for shift in shifts)),
+            size - max(0, *(int(np.ceil(shift[axis] - OVERHANG)) for shift in shifts)),
         )
         for axis, size in enumerate(shape)
     )
