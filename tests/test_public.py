@@ -86,6 +86,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "RED": lambda: fs.RED(FIDELITY, SAMPLER, [fs.TV()]),
     "Spectral": lambda: fs.Spectral(WAVE, SAMPLER, [fs.TV(), fs.TV()]),
     "EPRY": lambda: fs.EPRY(FIDELITY, SAMPLER),
+    "ColourResult": lambda: fs.ColourResult.of(dict.fromkeys(("red", "green", "blue"), result())),
     "Result": lambda: result(verdict=Verdict("good", "Good: it is.")),
     "RunFolder": lambda: fs.RunFolder("nowhere"),
     "LiveReconstruction": lambda: stream(OPTICS, LEDS, (24, 24), periodic=True),

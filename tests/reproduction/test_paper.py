@@ -271,3 +271,25 @@ def test_a_book_of_strengths_that_is_not_toml(tmp_path: Path) -> None:
     (tmp_path / "strengths.toml").write_text("= nonsense")
     with pytest.raises(InvalidInputError, match="delete it to search again"):
         StrengthBook(tmp_path)
+
+
+def test_a_bandwidth_is_run_with_and_without_a_model_of_it(
+    finished: tuple[Path, Summary], images: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(finished[0], out)
+    run_paper(
+        out,
+        images=images,
+        figures=set(FIGURES),
+        protocol=SMALL,
+        listener=Listener(tell=str, plan=str, progress=lambda done, what: None, interrupt=go_on),
+        bandwidth=40e-9,
+    )
+    told = json.loads((out / "results.json").read_text(encoding="utf-8"))["bandwidth"]
+    assert told["bandwidth_m"] == 40e-9
+    assert set(told["snr_db"]) == {"NoReg-Online", "TV-Online", "BM3D-Online"}
+    for name, found in told["snr_db"].items():
+        assert found["one_wavelength"] == pytest.approx(finished[1][name].final)
+        assert found["ignored"] != found["modelled"]
+    assert "40 nm of bandwidth" in (out / "report.md").read_text(encoding="utf-8")

@@ -37,6 +37,14 @@ COMMANDS = {
         "field:run_field",
         "Reconstruct the whole field of view in tiles. Run it again to continue after an interruption.",
     ),
+    "colour": (
+        "colour:run_colour",
+        "Reconstruct a field in three wavelengths and register them. Run it again to continue after an interruption.",
+    ),
+    "multiplex": (
+        "multiplex:run_multiplex",
+        "Add frames of single LEDs to frames of several LEDs at once.",
+    ),
     "import": (
         "importing:run_import",
         "Recognise the files of an acquisition and write a configuration for them.",

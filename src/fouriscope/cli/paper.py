@@ -70,12 +70,18 @@ def run_paper_command(
     out: Annotated[Path, typer.Option(help="Folder for the figures, the report and all intermediate results.")] = Path(
         "paper"
     ),
+    bandwidth: Annotated[
+        float,
+        typer.Option(min=0, max=1e-7, help="Also simulate light of this bandwidth (FWHM in metres). The paper: 20e-9."),
+    ] = 0.0,
     quick: Annotated[bool, typer.Option("--quick", help="Use two images and fewer iterations.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Repeat the experiments of the paper and compare the results. Run it again to continue after an interruption."""
     console = console_of(quiet)
     figures, squares = _wanted(figure, data, zoom or [])
+    if bandwidth and not figures:
+        raise InvalidInputError("--bandwidth is simulated, for figures 1 to 3; figure 4 is measured")
     specimen = None if data is None else Specimen.load(data)
     if specimen is not None:
         for square in squares:
@@ -102,7 +108,13 @@ def run_paper_command(
             if figures:
                 protocol = Protocol.quick() if quick else Protocol()
                 summary = run_paper(
-                    out, images=images, figures=figures, protocol=protocol, listener=listener, more=figure4
+                    out,
+                    images=images,
+                    figures=figures,
+                    protocol=protocol,
+                    listener=listener,
+                    bandwidth=bandwidth,
+                    more=figure4,
                 )
             else:
                 figure4()

@@ -97,6 +97,14 @@ def run_simulation(
             help="Simulate a microscope with random faults instead. All other options are ignored.",
         ),
     ] = None,
+    colour: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Simulate a stained sample in three wavelengths instead, as `files`, `planes` of colour images or a "
+            "Bayer `mosaic`. Of the options above, only --frame, --radius and --photons are used.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the noise. The same seed gives the same frames.")] = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -104,6 +112,13 @@ def run_simulation(
     console = console_of(quiet)
     if hostile is not None:
         run_hostile(out, hostile, console)
+        return
+    if colour is not None:
+        from fouriscope.cli.simulate_colour import run_colours
+
+        _check_new(out)
+        _check_memory(3 * frame, radius, field=False)
+        run_colours(out, colour, frame=frame, radius=radius, photons=photons, seed=seed, console=console)
         return
     if noise not in ("stack", "frame"):
         raise InvalidInputError(f"--noise must be 'stack' or 'frame', got {noise!r}")
@@ -167,11 +182,11 @@ def run_hostile(out: Path, seed: int, console: Console) -> None:
     data, truth = microscope.acquire(seed)
     out.mkdir(parents=True, exist_ok=True)
     field = truth.object
-    _write_tiff(out / "truth.tif", np.stack([np.abs(field), np.angle(field)]).astype(np.float32))
+    write_tiff(out / "truth.tif", np.stack([np.abs(field), np.angle(field)]).astype(np.float32))
     write_text(out / "truth.json", json.dumps(_told(microscope, truth), indent=1))
     frames = data.frames
     assert isinstance(frames, CalibratedFrames)
-    _write_tiff(out / "frames.tif", np.stack([frames.frames.frame(index) for index in range(len(data))]))
+    write_tiff(out / "frames.tif", np.stack([frames.frames.frame(index) for index in range(len(data))]))
     document = {
         "frames": {"path": "frames.tif", "offset": frames.offset, "gain": frames.gain},
         "microscope": {key: getattr(microscope, key) for key in PAPER_MICROSCOPE},
@@ -244,7 +259,7 @@ def write_field(out: Path, simulation: FieldSimulation, illumination: dict[str, 
     if simulation.camera is not None:
         section |= {"offset": simulation.offset, "gain": simulation.gain}
     _write_pages(out / "frames.tif", simulation.frames(), simulation.shape, simulation.dtype)
-    _write_tiff(out / "truth.tif", simulation.truth)
+    write_tiff(out / "truth.tif", simulation.truth)
     document: dict[str, Any] = {
         "frames": section,
         "microscope": _microscope(simulation.model.optics),
@@ -262,7 +277,7 @@ def write_field(out: Path, simulation: FieldSimulation, illumination: dict[str, 
 def write_acquisition(out: Path, data: Acquisition, illumination: dict[str, Any]) -> None:
     """frames.tif (one page a frame), truth.tif, and the configuration that names them, which comes last."""
     frames = data.frames.frames if isinstance(data.frames, CalibratedFrames) else data.frames
-    _write_tiff(out / "frames.tif", np.stack([frames.frame(index) for index in range(len(data))]))
+    write_tiff(out / "frames.tif", np.stack([frames.frame(index) for index in range(len(data))]))
     write_text(out / "config.toml", tomli_w.dumps(describe_acquisition(out, data, illumination)))
 
 
@@ -272,7 +287,7 @@ def describe_acquisition(out: Path, data: Acquisition, illumination: dict[str, A
     if isinstance(data.frames, CalibratedFrames):
         section |= {"offset": data.frames.offset, "gain": data.frames.gain}
     if data.truth is not None:
-        _write_tiff(out / "truth.tif", data.truth)
+        write_tiff(out / "truth.tif", data.truth)
         section["truth"] = "truth.tif"
     return {
         "frames": section,
@@ -289,11 +304,12 @@ def _microscope(optics: Optics) -> dict[str, float]:
     return PAPER_MICROSCOPE | ({"bandwidth": optics.bandwidth} if optics.bandwidth else {})
 
 
-def _write_tiff(path: Path, array: NDArray[Any]) -> None:
+def write_tiff(path: Path, array: NDArray[Any], *, colour: bool = False) -> None:
+    """One page per image of ``array``, grey or in ``colour``."""
     import tifffile
 
     buffer = io.BytesIO()
-    tifffile.imwrite(buffer, array, photometric="minisblack")
+    tifffile.imwrite(buffer, array, photometric="rgb" if colour else "minisblack")
     with atomic_write(path) as file:
         file.write(buffer.getbuffer())
 

@@ -115,6 +115,11 @@ def resume_run(
             f"{run.path} is a whole field, which goes on with the command that began it: fouriscope field CONFIG "
             f"--out {run.path}"
         )
+    if run.provenance().get("kind") == "colour":
+        raise RunFolderError(
+            f"{run.path} has three channels, which go on with the command that began them: fouriscope colour CONFIG "
+            f"--out {run.path}"
+        )
     if run.provenance().get("watch", {}).get("complete") is False:
         raise RunFolderError(
             f"{run.path} was watching frames arrive and was stopped before all were in it; it goes on with the command "
