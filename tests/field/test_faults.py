@@ -136,7 +136,7 @@ def interrupt(configuration: Path, folder: Path, number: signal.Signals) -> None
     said, complained = process.communicate(timeout=60)
     assert process.returncode == 130
     assert not complained, complained.decode()
-    assert b"go on with: fouriscope field" in said
+    assert b"to continue: fouriscope field" in said
     assert FieldFolder.open(folder).run.status()["state"] == "interrupted"
 
 

@@ -42,7 +42,7 @@ def run_colour(
 
         def watch(name: Colour, stop: Stop) -> list[Callback]:
             shown.close()  # the bar of the channel before
-            return [*shown.enter_context(shown_progress(console, build_stop(stop), name)), interrupt]
+            return [shown.enter_context(shown_progress(console, build_stop(stop), name)), interrupt]
 
         result = reconstruct_colour(
             config,
@@ -53,7 +53,7 @@ def run_colour(
         )
     if result is None:
         again = f"fouriscope colour {config}{f' --out {out}' if out is not None else ''}"
-        console.print(f"interrupted; channels that are done are kept, go on with: {escape(again)}")
+        console.print(f"interrupted; finished channels are kept; to continue: {escape(again)}")
         return INTERRUPTED
     rows, columns = result.fields[result.reference].shape
     console.print(f"{rows} × {columns} pixels of {result.pixel[0] * 1e6:.4g} µm in three wavelengths")

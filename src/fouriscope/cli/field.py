@@ -97,7 +97,7 @@ def run_field(
             )
     except KeyboardInterrupt:
         again = f"fouriscope field {config}{f' --out {out}' if out is not None else ''}"
-        console.print(f"interrupted; tiles that are done are kept, go on with: {escape(again)}")
+        console.print(f"interrupted; finished tiles are kept; to continue: {escape(again)}")
         return INTERRUPTED
     _report(result, console)
     return 1 if result.failed else 0

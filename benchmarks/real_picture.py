@@ -1,14 +1,12 @@
-"""Draw README's picture of a real acquisition: ``python tools/draw_real.py RUN PICTURE``.
+"""Draw README's picture of a real acquisition: ``python -m benchmarks.real_picture RUN PICTURE``.
 
-RUN is the folder of a finished run, such as ``python -m benchmarks real thu_usaf_defocused --out OUT`` leaves in OUT/runs.
+RUN is the folder of a finished run: ``python -m benchmarks real thu_usaf_defocused --out OUT`` leaves one.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for benchmarks, which are not installed
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
