@@ -27,6 +27,12 @@ def every_case(targets: list[Target], count: int, seed: int) -> Iterator[Case]:
     return itertools.islice(turns, count)
 
 
+def _case(name: str) -> Case:
+    """The case that a report calls ``name``."""
+    where, seed, number = name.rsplit("/", 2)
+    return Case(next(target for target in TARGETS if target.name == where), int(seed), int(number))
+
+
 def prepared(targets: list[Target], folder: Path) -> dict[str, Path]:
     """The valid input of each target; its commands are run once in this process, which must succeed."""
     os.environ["FOURISCOPE_THREADS"] = "1"  # a child of a process with threads has none of them
@@ -71,16 +77,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--target", help="only targets with this in their name")
-    parser.add_argument("--only", help="one case, as the report names it: TARGET/SEED/NUMBER")
+    parser.add_argument(
+        "--only", action="append", help="a case, as the report names it: TARGET/SEED/NUMBER; can be repeated"
+    )
     parser.add_argument("--keep", type=Path, help="where the inputs with faults are kept; a temporary folder otherwise")
     options = parser.parse_args()
     targets = [target for target in TARGETS if (options.target or "") in target.name]
     folder = options.keep or Path(tempfile.mkdtemp(prefix="fouriscope-fuzz-"))
     cases = every_case(targets, options.cases, options.seed)
     if options.only:
-        name, seed, number = options.only.rsplit("/", 2)
-        targets = [target for target in TARGETS if target.name == name]
-        cases = iter([Case(targets[0], int(seed), int(number))])
+        chosen = [_case(name) for name in options.only]
+        cases, targets = iter(chosen), list({case.target.name: case.target for case in chosen}.values())
     templates = prepared(targets, folder / "valid")
     begun, done = time.monotonic(), []
     for case in run_cases(cases, templates, folder, options.jobs):
