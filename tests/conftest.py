@@ -6,6 +6,7 @@ that lies just outside the pupil of 0.2. None of the directions but the central 
 
 from __future__ import annotations
 
+import gc
 import inspect
 import signal
 from collections.abc import Iterator
@@ -96,6 +97,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(_WHOLE):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """What thousands of tests are made of stays to the end: the garbage collector need not walk through it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def _quick_figure(*arguments: Any, **options: Any) -> Any:
