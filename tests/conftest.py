@@ -100,7 +100,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What thousands of tests are made of stays to the end: the garbage collector need not walk through it each time."""
+    """What thousands of tests are made of stays to the end: collecting garbage need not walk through it each time."""
     gc.collect()
     gc.freeze()
 
