@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.fuzz.children import Case, commands_in, run_cases, template
@@ -54,9 +54,9 @@ def prepared(targets: list[Target], folder: Path) -> dict[str, Path]:
     return templates
 
 
-def table(cases: list[Case], group: Callable[[Case], str]) -> str:
-    """Counts by group and kind of fault, as docs/reliability.md shows them."""
-    head = ["inputs", "cases", "accepted", "garbage", *KINDS, "longest", "most memory"]
+def table(cases: list[Case], group: Callable[[Case], str], kinds: Sequence[str]) -> str:
+    """Counts by group and kind of fault; all kinds together, as docs/reliability.md shows them, if none is named."""
+    head = ["inputs", "cases", "accepted", "garbage", *(kinds or ["faults"]), "longest", "most memory"]
     lines = [head, ["---", *["---:"] * (len(head) - 1)]]
     for name in [*dict.fromkeys(map(group, cases)), "all"]:
         those = [case for case in cases if name in ("all", group(case))]
@@ -64,7 +64,7 @@ def table(cases: list[Case], group: Callable[[Case], str]) -> str:
             len(those),
             sum(case.accepted for case in those),
             sum(case.garbage for case in those),
-            *(sum(any(fault.startswith(kind) for fault in case.faults) for case in those) for kind in KINDS),
+            *(sum(any(fault.startswith(kind) for fault in case.faults) for case in those) for kind in kinds or [""]),
         ]
         longest, most = max(case.seconds for case in those), max(case.bytes for case in those) / 1e6
         lines.append([name, *(f"{number:,}" for number in numbers), f"{longest:.1f} s", f"{most:.0f} MB"])
@@ -96,8 +96,8 @@ def main() -> int:
             print(f"{case.name}: {', '.join(case.faults)} ({case.damage})", flush=True)
         if len(done) % 1000 == 0:
             print(f"{len(done)} cases, {time.monotonic() - begun:.0f} s", flush=True)
-    for group in (lambda case: case.target.name, lambda case: case.target.group):
-        print(table(done, group), end="\n\n")
+    print(table(done, lambda case: case.target.name, KINDS), end="\n\n")
+    print(table(done, lambda case: case.target.group, ()), end="\n\n")
     faulty = [case for case in done if case.faults]
     print(f"{len(done)} cases in {time.monotonic() - begun:.0f} s, {len(faulty)} with faults; inputs in {folder}")
     return int(bool(faulty))
