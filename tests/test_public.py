@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -151,9 +150,7 @@ class _Pictures(HTMLParser):
 
 
 def pictures(shown: Any) -> int:
-    began = time.perf_counter()
     sources = _Pictures(shown._repr_html_()).sources
-    assert time.perf_counter() - began < 2
     assert all(source.startswith("data:image/png;base64,") and len(source) < 200_000 for source in sources)
     return len(sources)
 

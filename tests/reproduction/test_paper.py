@@ -12,6 +12,7 @@ import pytest
 from skimage.io import imsave
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.reproduction import paper_run
 from fouriscope.reproduction.experiment import Cell, Experiment, Listener, model_of
 from fouriscope.reproduction.figures import BEYOND, FIGURE_1, FIGURE_2, FIGURE_3
 from fouriscope.reproduction.images import PAPER_NAMES, STANDARD_NAMES, load_images
@@ -58,6 +59,12 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is computed is asked for, not its pictures, which take longer."""
+    monkeypatch.setattr(paper_run, "draw_figures", lambda *_: [])
+
+
 @pytest.fixture(scope="module")
 def finished(images: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Summary]:
     out = tmp_path_factory.mktemp("paper") / "out"
@@ -92,6 +99,7 @@ def test_everything_is_made(finished: tuple[Path, Summary]) -> None:
     assert "**" not in page.replace("</b>", "")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_second_run_computes_nothing_and_says_the_same(finished: tuple[Path, Summary], images: Path) -> None:
     out, before = finished
     times = {path: path.stat().st_mtime_ns for path in (out / "cells").rglob("*.npz")}
@@ -101,6 +109,7 @@ def test_a_second_run_computes_nothing_and_says_the_same(finished: tuple[Path, S
     assert summary.as_json() == before.as_json()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_cell_that_was_damaged_or_removed_is_computed_again(
     finished: tuple[Path, Summary], images: Path, tmp_path: Path
 ) -> None:
@@ -115,6 +124,7 @@ def test_a_cell_that_was_damaged_or_removed_is_computed_again(
             np.testing.assert_array_equal(mine.phase, theirs.phase)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_run_goes_on(images: Path, tmp_path: Path, finished: tuple[Path, Summary]) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -149,6 +159,7 @@ def test_strengths_are_those_that_were_searched(finished: tuple[Path, Summary]) 
         assert cell.strength == pytest.approx(table["TV-Online"])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_one_figure_runs_only_what_it_shows(images: Path, tmp_path: Path, finished: tuple[Path, Summary]) -> None:
     out = tmp_path / "out"
     shutil.copytree(finished[0], out)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import lzma
 import math
+import operator
 import struct
 import zlib
 from collections.abc import Iterator
@@ -123,7 +124,7 @@ class TiffPages:
                 raise InvalidInputError(
                     f"{self.path}: page {number} is made of {parts} parts, of which {sum(map(bool, counts))} are there"
                 )
-            ends.append(max(map(sum, zip(offsets, counts, strict=True))))
+            ends.append(max(map(operator.add, offsets, counts)))
             if page.is_contiguous:
                 ends.append(offsets[0] + page.nbytes)
         if size < max(ends):
