@@ -15,7 +15,8 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.acquisition.masks import mask_of
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Illumination, automatic_margin
+from fouriscope.optics import Illumination, LEDArray, automatic_margin
+from fouriscope.optics.die import across_edge
 from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
 from fouriscope.settings import RunConfig
 from fouriscope.solvers import EPRY, Iterations
@@ -84,6 +85,26 @@ def held_out(config: RunConfig, folder: Path, draws: Sequence[int]) -> HeldOut:
         plain.append(tried[0])
         epry.append(min(tried, key=lambda pair: math.log(pair[0]) + math.log(pair[1])))
     return HeldOut(ours, epry, plain)
+
+
+def edge_beside_points(config: RunConfig, folder: Path) -> float | None:
+    """Misfit of held-out frames whose LEDs stand across the pupil's edge, beside that with LEDs taken for points.
+
+    None where no such frame is used, as with points.
+    """
+    data = build_acquisition(in_the_middle(config, folder, REGION), folder)
+    held = np.flatnonzero(across_edge(data.illumination, data.optics, data.patch_center) & (data.frame_weights > 0))
+    if not len(held) or not isinstance(data.illumination, LEDArray):
+        return None
+    weights = data.frame_weights
+    weights[held] = 0
+    found = []
+    for lights in (data.illumination, replace(data.illumination, die=0.0)):
+        solver = build_solver(replace(data, illumination=lights, weights=weights), config)
+        solver.solve(build_stop(config.stop))
+        of_frames = [misfits(data, solver.fidelity.model, solver.x, np.array([led])) for led in held]
+        found.append(float(np.sqrt(np.nanmean(np.square(of_frames)))))
+    return found[0] / found[1]
 
 
 def in_the_middle(config: RunConfig, folder: Path, side: int) -> RunConfig:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gallery import Strip, draw, share_outside
-from benchmarks.heldout import HeldOut, held_out
+from benchmarks.heldout import HeldOut, edge_beside_points, held_out
 from benchmarks.report import bar, table
 from fouriscope.acquisition import Acquisition
 from fouriscope.run.assemble import build_acquisition
@@ -36,7 +36,8 @@ DATA, REFERENCE = ROOT / "fpm", ROOT.parent / "tools" / "epry_reference.py"
 # Of frames that are larger, the middle is enough for a picture.
 LARGEST = 256
 DRAWS = 3
-LIMITS = {"share outside the band": 0.01, "held out, bright": 0.85, "held out, dark": 0.97}
+EDGE = "frames across the pupil's edge, beside points"
+LIMITS = {"share outside the band": 0.01, "held out, bright": 0.85, "held out, dark": 0.97, EDGE: 0.8}
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Outcome:
     share: float
     epry_share: float
     held: HeldOut | None
+    edge: float | None
     seconds: float
 
 
@@ -101,6 +103,7 @@ def gallery_of(name: str, out: Path, draws: Sequence[int]) -> Outcome:
         epry_share = share_outside(epry, extent, *optics, directions)  # type: ignore[arg-type]
         note = f"outside the band {epry_share:.4f}"
     held = held_out(config, run, draws) if draws else None
+    edge = edge_beside_points(config, run) if draws else None
     title = f"outside the band {share:.4f}, {seconds:.0f} s"
     if held is not None:
         bright, dark, epry_bright, epry_dark = held.means
@@ -108,7 +111,7 @@ def gallery_of(name: str, out: Path, draws: Sequence[int]) -> Outcome:
         note += f"\nheld out (our EPRY): bright {epry_bright:.4f}, dark {epry_dark:.3f}"
     central = int(np.hypot(*directions.T).argmin())
     raw = np.asarray(data.frames.frame(central), np.float64)
-    return Outcome(Strip(name, raw, epry, ours, note, title), share, epry_share, held, seconds)
+    return Outcome(Strip(name, raw, epry, ours, note, title), share, epry_share, held, edge, seconds)
 
 
 def _default_run(name: str, out: Path) -> Path:
@@ -174,6 +177,8 @@ def _report(outcomes: dict[str, Outcome]) -> None:
         if outcome.held is not None:
             bright, dark = outcome.held.ratios
             measured |= {"held out, bright": bright, "held out, dark": dark}
+        if outcome.edge is not None:
+            measured[EDGE] = outcome.edge
         for what, value in measured.items():
             epry = f"{outcome.epry_share:.4f}" if what.startswith("share") else "1"
             cells = bar(f"real, {name}: {what}", value, LIMITS[what])
