@@ -45,7 +45,7 @@ def run_multiplex(
     seed: Annotated[int, typer.Option(min=0, help="Seed of random patterns.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Add up frames of single LEDs to what several LEDs at once give: real multiplexed frames from a real acquisition.
+    """Add frames of single LEDs to frames of several LEDs at once.
 
     OUT gets frames.npy in units of the bright field, mask.npy where pixels do not count, patterns.csv and config.toml.
     """
