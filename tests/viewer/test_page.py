@@ -281,3 +281,30 @@ def test_a_run_that_goes_away_is_told(two: tuple[Path, Path, str], tmp_path: Pat
         assert "not there" in page.locator('.run[data-run="0"]').inner_text()
         (second / "status.json").write_text("{", encoding="utf-8")
         wait(lambda: page.locator('.run[data-state="broken"]').count() == 1, "the word that it is broken")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1024, 768), (390, 844)])
+def test_nothing_is_cut_off_or_covered_at_any_width(two: tuple[Path, Path, str], width: int, height: int) -> None:
+    with browsing(two[2]) as page:
+        page.set_viewport_size({"width": width, "height": height})
+        wait_for_picture(page)
+        wait(
+            lambda: page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth"),
+            "a page no wider than the window",
+        )
+        covered = page.evaluate(
+            """() => {
+              const shown = [...document.querySelectorAll('header button, header select, #strip input, #strip button')]
+                .map((one) => [one.id || one.textContent, one.getBoundingClientRect()])
+                .filter(([, box]) => box.width > 0);
+              const apart = (a, b) => a.right <= b.left + 1.5 || b.right <= a.left + 1.5
+                || a.bottom <= b.top + 1.5 || b.bottom <= a.top + 1.5;
+              return shown.flatMap(([name, box], index) => shown.slice(index + 1)
+                .filter(([, other]) => !apart(box, other)).map(([other]) => `${name} and ${other}`));
+            }"""
+        )
+        assert covered == []
+        for card in ("#convergence", "#leds", "#details"):
+            box = page.locator(card).bounding_box()
+            assert box is not None, f"{card} is hidden"
+            assert box["height"] > 100
