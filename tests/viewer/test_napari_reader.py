@@ -38,6 +38,15 @@ def test_several_runs_are_opened_together(tmp_path: Path) -> None:
     assert len(reader(runs)) == 10
 
 
+@pytest.mark.parametrize("inside", ["result", "result/result.ome.zarr"])
+def test_the_result_of_a_run_stands_for_the_run(tmp_path: Path, inside: str) -> None:
+    run = written_run(tmp_path / "run")
+    (run / inside).mkdir(parents=True, exist_ok=True)
+    reader = napari_get_reader(str(run / inside))
+    assert reader is not None
+    assert [options["name"] for _, options, _ in reader(str(run / inside))][-1] == "run phase"
+
+
 def test_what_is_no_run_is_left_to_others(tmp_path: Path) -> None:
     nothing: list[str] = []
     for path in (str(tmp_path), str(tmp_path / "image.tif"), nothing):
@@ -58,5 +67,6 @@ def test_the_manifest_names_what_there_is() -> None:
     assert getattr(import_module(module), name) is napari_get_reader
     (reader,) = manifest["contributions"]["readers"]
     assert (reader["command"], reader["accepts_directories"]) == (command["id"], True)
+    assert reader["filename_patterns"] == []  # no file of anybody's is claimed
     (point,) = [point for point in entry_points(group="napari.manifest") if point.name == "fouriscope"]
     assert point.value == "fouriscope:napari.yaml"

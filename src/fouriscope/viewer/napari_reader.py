@@ -18,9 +18,12 @@ COLOURS = {"spectrum": "inferno", "pupil_phase": "twilight_shifted"}
 
 
 def napari_get_reader(path: str | Sequence[str]) -> Callable[[str | Sequence[str]], list[Layer]] | None:
-    """What reads ``path`` if that is one run folder (or several), and None, so that others are asked, if it is not."""
+    """What reads ``path`` if that is one run folder (or several), and None, so that others are asked, if it is not.
+
+    The folder ``result`` of a run, and ``result.ome.zarr`` in it, stand for the run.
+    """
     folders = [path] if isinstance(path, str) else list(path)
-    if not folders or not all(_is_run(Path(folder)) for folder in folders):
+    if not folders or any(_run_of(Path(folder)) is None for folder in folders):
         return None
     return read_layers
 
@@ -29,7 +32,10 @@ def read_layers(path: str | Sequence[str]) -> list[Layer]:
     """The images of one or several run folders, the phase on top and visible."""
     layers: list[Layer] = []
     for folder in [path] if isinstance(path, str) else path:
-        run = ViewedRun(Path(folder).absolute(), Path(folder).absolute().name)
+        place = _run_of(Path(folder).absolute())
+        if place is None:
+            raise RunFolderError(f"{folder} is no run folder, nor the result of one")
+        run = ViewedRun(place, place.name)
         names = run.images.names()
         if not names:
             raise RunFolderError(f"{folder} has no picture yet; one is written after the first iteration")
@@ -53,5 +59,8 @@ def _layer(run: str, name: str, image: ShownImage) -> Layer:
     return image.values, options, "image"
 
 
-def _is_run(path: Path) -> bool:
-    return (path / "config.toml").is_file() and (path / "status.json").is_file()
+def _run_of(path: Path) -> Path | None:
+    """The run folder that ``path`` is, or lies in as its result."""
+    inside = {"result": path.parent, "result.ome.zarr": path.parent.parent}
+    run = inside.get(path.name, path)
+    return run if (run / "config.toml").is_file() and (run / "status.json").is_file() else None
