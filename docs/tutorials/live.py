@@ -1,9 +1,0 @@
-# %% [markdown]
-# # Title
-# Summary.
-
-# %%
-import matplotlib.pyplot as plt
-
-plt.plot([1, 2])
-print(1)
