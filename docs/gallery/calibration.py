@@ -7,9 +7,10 @@
 # it reconstructs.
 
 # %%
-import fouriscope as fs
 from skimage.data import camera
 from skimage.transform import resize
+
+import fouriscope as fs
 
 optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
 leds = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)
@@ -47,7 +48,7 @@ for side, pupil, name in zip(axes, (before.pupil, after.pupil), ("assumed pupil"
     shown = np.where(np.abs(pupil) > 0, np.angle(pupil), np.nan)
     image = side.imshow(shown, cmap="twilight", vmin=-np.pi, vmax=np.pi)
     side.set(title=name, xticks=[], yticks=[])
-figure.colorbar(image, ax=axes, label="phase (rad)");
+figure.colorbar(image, ax=axes, label="phase (rad)")
 
 # %% [markdown]
 # [Alignment and calibration](../calibration.md) says what can be found, and when not to look for it.

@@ -8,8 +8,9 @@
 # !fouriscope simulate data --frame 160 --radius 3 --field
 
 # %%
-import fouriscope as fs
 from PIL import Image
+
+import fouriscope as fs
 
 result = fs.reconstruct_field("data/config.toml", "field", tile=96, workers=1, iterations=40)
 print("failed tiles:", result.failed or "none")

@@ -8,10 +8,10 @@
 # in a description show here.
 
 # %%
-import fouriscope as fs
-import numpy as np
 from skimage.data import camera
 from skimage.transform import resize
+
+import fouriscope as fs
 
 optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
 leds = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)

@@ -5,10 +5,11 @@
 # the microscope still works.
 
 # %%
-import fouriscope as fs
 import matplotlib.pyplot as plt
 from skimage.data import camera
 from skimage.transform import resize
+
+import fouriscope as fs
 
 optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
 leds = fs.LEDArray.spiral(9, pitch=4e-3, height=70e-3)
@@ -36,7 +37,7 @@ fs.plots.comparison_figure(panels, pixel=model.object_pixel[0])
 # %%
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 axes.plot(range(1, len(snr) + 1), snr)
-axes.set(xlabel="frames that have arrived", ylabel="SNR (dB)");
+axes.set(xlabel="frames that have arrived", ylabel="SNR (dB)")
 
 # %% [markdown]
 # With files instead of arrays, `fouriscope watch FOLDER` does the same: [live reconstruction](../live.md).

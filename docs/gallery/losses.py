@@ -7,9 +7,10 @@
 # The camera counts 300 electrons per pixel in the empty bright field and adds 2 electrons of read noise.
 
 # %%
-import fouriscope as fs
 from skimage.data import camera
 from skimage.transform import resize
+
+import fouriscope as fs
 
 optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
 leds = fs.LEDArray.disc(pitch=4e-3, height=70e-3, radius=6)
@@ -37,7 +38,7 @@ for name, result in found.items():
     misfit = [record.misfit for record in result.history.records]
     axes.semilogy([value / misfit[0] for value in misfit], label=name)
 axes.set(xlabel="iteration", ylabel="misfit relative to the start")
-axes.legend();
+axes.legend()
 
 # %% [markdown]
 # [Solver, step and loss](../solver.md) says which loss suits which noise.

@@ -7,9 +7,10 @@
 # All four runs take 120 iterations of 30 frames. Without a prior, the noise of the frames stays in the image.
 
 # %%
-import fouriscope as fs
 from skimage.data import camera
 from skimage.transform import resize
+
+import fouriscope as fs
 
 optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
 leds = fs.LEDArray.disc(pitch=4e-3, height=70e-3, radius=7)

@@ -22,14 +22,14 @@
 # One frame as the camera sees it, 64 × 64 pixels:
 
 # %%
-import fouriscope as fs
 import matplotlib.pyplot as plt
+
+import fouriscope as fs
 
 data = fs.load("data/config.toml")
 figure, axes = plt.subplots(figsize=(3, 3))
 axes.imshow(data.frames[len(data.frames) // 2], cmap="gray")
-axes.set(xticks=[], yticks=[]);
-
+axes.set(xticks=[], yticks=[])
 # %% [markdown]
 # ## 2. Ask what to expect
 #

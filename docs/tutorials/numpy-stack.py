@@ -15,10 +15,11 @@
 # Here a simulation stands in for the camera. It writes 16-bit counts with an offset, as most cameras do.
 
 # %%
-import fouriscope as fs
 import numpy as np
 from skimage.data import camera
 from skimage.transform import resize
+
+import fouriscope as fs
 
 optics = fs.Optics(wavelength=523e-9, na=0.1, magnification=4, camera_pixel=4e-6)
 grid = 4e-3 * (np.arange(9) - 4)
