@@ -74,9 +74,10 @@ def test_an_example_that_fails_or_warns_is_an_error(tmp_path: Path) -> None:
 
 def test_docstrings_become_markdown() -> None:
     assert as_markdown("See :func:`~fouriscope.align` and :class:`TV`.") == "See `align` and `TV`."
-    assert as_markdown("a\n\n.. math:: x =\n   y\n\nb") == "a\n\n$$\nx = y\n$$\n\nb"
+    assert as_markdown("a :math:`x`\n\n.. math:: x =\n   y\n\nb") == "a $x$\n\n\n$$\nx = y\n$$\n\nb"
     table = as_markdown("===  ===\na    b\n===  ===\n1    2\n===  ===")
-    assert table == "| a | b |\n|---|---|\n| 1 | 2 |"
+    assert table == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+    assert as_markdown("===== ==\na a   b\n===== ==") == "|  |  |\n| --- | --- |\n| a a | b |"
     assert as_markdown("One.\n\n>>> 1 + 1\n2") == "One.\n\n\n```pycon\n>>> 1 + 1\n2\n```"
     inside = "One.\n\nExamples\n--------\n>>> 1 + 1\n2"
     assert as_markdown(inside) == inside

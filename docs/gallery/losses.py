@@ -4,7 +4,8 @@
 # The same object under photon noise, with three losses. Few photons reach the dark field, and the losses differ in how much
 # they trust it.
 #
-# The camera counts 300 electrons per pixel in the empty bright field and adds 2 electrons of read noise.
+# The camera counts 300 electrons per pixel in the empty bright field and adds 2 electrons of read noise. The plain
+# amplitude loss takes read noise for light; `fs.AmplitudeLoss(background)` tells it how much there is.
 
 # %%
 from skimage.data import camera
@@ -26,19 +27,6 @@ found = {
 }
 panels = [fs.plots.snr_panel(name, result.phase, phase) for name, result in found.items()]
 fs.plots.comparison_figure(panels, pixel=model.object_pixel[0], zoom=(60, 80, 50))
-
-# %% [markdown]
-# The misfit of one loss cannot be compared with that of another. The SNR against the truth can.
-
-# %%
-import matplotlib.pyplot as plt
-
-figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
-for name, result in found.items():
-    misfit = [record.misfit for record in result.history.records]
-    axes.semilogy([value / misfit[0] for value in misfit], label=name)
-axes.set(xlabel="iteration", ylabel="misfit relative to the start")
-axes.legend()
 
 # %% [markdown]
 # [Solver, step and loss](../solver.md) says which loss suits which noise.

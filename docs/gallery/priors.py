@@ -17,7 +17,6 @@ leds = fs.LEDArray.disc(pitch=4e-3, height=70e-3, radius=7)
 model = fs.ForwardModel(optics, leds, frame_shape=(64, 64))
 phase = 0.3 * resize(camera() / 255, model.object_shape)  # radians
 data = fs.simulate(model, phase, snr_db=35, noise="stack", seed=0)
-data
 
 # %%
 priors = {"no prior": None, "total variation": fs.TV(), "BM3D": fs.BM3D(profile="fast"), "small CNN": fs.SmallCNN()}
