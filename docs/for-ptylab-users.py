@@ -28,7 +28,7 @@
 # | mqNewton, mPIE (momentum) | the default; momentum is built in |
 # | zPIE (defocus) | `align="focus"`, `calibrate="zernike"` |
 # | pcPIE, aPIE (positions, angles) | `align="array"`, `calibrate="leds"` |
-# | total variation switched on in the engine | `prior="tv"`, and other priors |
+# | `objectTVregSwitch` | `prior="tv"`; there are other priors |
 #
 # PtyLab also does conventional (scanning) ptychography, multi-slice and mixed-state models, and runs on GPUs. fouriscope does
 # none of these.
