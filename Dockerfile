@@ -2,8 +2,8 @@
 FROM python:3.13-slim
 COPY pyproject.toml README.md LICENSE /build/
 COPY src /build/src
-RUN pip install --no-cache-dir /build && rm -rf /build && useradd --create-home user
-USER user
+RUN pip install --no-cache-dir /build && rm -rf /build && useradd --create-home --uid 1000 user
+USER 1000
 # Compiled code is kept here; mount a volume to keep it from run to run.
 ENV NUMBA_CACHE_DIR=/home/user/numba
 WORKDIR /data

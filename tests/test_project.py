@@ -23,10 +23,10 @@ def read_yaml(path: str) -> Any:
 
 
 def requirement(line: str) -> tuple[str, str]:
-    """Name and range of a requirement, without its extras.
+    """Name, as conda-forge has it, and range of a requirement.
 
-    >>> requirement("dask >=2025.1")
-    ('dask', '>=2025.1')
+    >>> requirement("dask>=2025.1")
+    ('dask-core', '>=2025.1')
     """
     found = re.fullmatch(r"([A-Za-z0-9-]+)\s*([<>=!~.,0-9]*)", line)
     assert found is not None, line
