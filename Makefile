@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# Tests start Python hundreds of times: it keeps what it has compiled, also where the machine says that it should not.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-fast fuzz soak lint bench docs clean
 
@@ -10,10 +12,10 @@ demo: $(INSTALLED)
 	$(BIN)/fouriscope demo --out demo
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=10 $(PYTEST)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=10 $(PYTEST)
 
 test-fast: $(INSTALLED)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" $(PYTEST)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(PYTEST)
 
 fuzz: $(INSTALLED)
 	$(BIN)/python -m tests.fuzz $(FUZZ)

@@ -20,6 +20,7 @@ BENCHMARKS = (
     "importing",
     "checks",
     "field",
+    "field_edge",
     "fft_libraries",
     "tv",
     "bm3d",

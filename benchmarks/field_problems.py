@@ -6,7 +6,7 @@ import copy
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,13 +119,15 @@ def record(
     *,
     curvature: float = 0.0,
     side: int = SIDE,
+    die: float = 0.0,
 ) -> Recorded:
-    """Simulate a field whose angles, and focus with ``curvature``, change over it, and write it to ``folder``."""
+    """Simulate a field whose angles, and focus with ``curvature``, change over it, and write it to ``folder``; LEDs are
+    squares of side ``die``."""
     began = time.perf_counter()
     optics = microscope.optics()
     simulation = simulate_field(
         optics,
-        paper_leds(RADIUS),
+        replace(paper_leds(RADIUS), die=die),
         (side, side),
         phase,
         camera=Camera(PHOTONS, offset=100),

@@ -91,13 +91,13 @@ def gallery_of(name: str, out: Path, draws: Sequence[int]) -> Outcome:
     seconds = time.perf_counter() - started
     config = load_config(run / "config.toml")
     data = build_acquisition(config, run)
-    numbers, directions, ours = _result(run)
+    numbers, directions, ours = result_of(run)
     extent = tuple(size * data.optics.pixel for size in data.frame_shape)
     optics = (numbers["wavelength_m"], numbers["objective_na"])
     share = share_outside(ours, extent, *optics, directions)  # type: ignore[arg-type]
     epry, epry_share, note = None, float("nan"), f"left out: there is no {REFERENCE}"
     if REFERENCE.is_file():
-        epry = _reference_epry(data, directions, optics, numbers["defocus_m"])
+        epry = reference_epry(data, directions, optics, numbers["defocus_m"])
         epry_share = share_outside(epry, extent, *optics, directions)  # type: ignore[arg-type]
         note = f"outside the band {epry_share:.4f}"
     held = held_out(config, run, draws) if draws else None
@@ -135,7 +135,7 @@ def _fouriscope(*arguments: object) -> None:
         raise StageError(f"fouriscope {' '.join(map(str, arguments))}\n{ended.stdout}{ended.stderr}")
 
 
-def _result(run: Path) -> tuple[dict[str, Any], NDArray[np.float64], NDArray[Any]]:
+def result_of(run: Path) -> tuple[dict[str, Any], NDArray[np.float64], NDArray[Any]]:
     """geometry.json, the directions and the complex object of a run."""
     import zarr
 
@@ -146,7 +146,7 @@ def _result(run: Path) -> tuple[dict[str, Any], NDArray[np.float64], NDArray[Any
     return numbers, directions, np.asarray(zarr.open_array(result / "object.zarr", mode="r")[...])
 
 
-def _reference_epry(
+def reference_epry(
     data: Acquisition, directions: NDArray[np.float64], optics: tuple[float, float], defocus: float
 ) -> NDArray[Any]:
     """The object of the plain EPRY that shares no code with us, from the frames that have weight."""

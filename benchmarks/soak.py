@@ -26,10 +26,10 @@ DONE = ("commands", "workers", "starting workers", "pauses", "full disks")
 FOUND = ("lost", "differing", "hung")
 
 
-def undisturbed(folder: Path, runs: Path, rng: random.Random) -> list[Disturbed]:
-    """Each command once, when nothing happens: what it makes, and how long that takes."""
+def undisturbed(folder: Path, runs: Path, rng: random.Random, only: str | None) -> list[Disturbed]:
+    """Each command once, or one of them, when nothing happens: what it makes, and how long that takes."""
     found = []
-    for job in jobs(folder):
+    for job in (job for job in jobs(folder) if only in (None, job.name)):
         out, begun = runs / f"undisturbed-{job.name}", time.monotonic()
         process = start(job.begin(out))
         _, said = process.communicate(timeout=PATIENCE_SECONDS)
@@ -71,6 +71,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--kills", type=int, default=200, help="go on until there were so many")
     parser.add_argument("--minutes", type=float, default=0.0, help="and at least so long")
     parser.add_argument("--load", type=int, default=4, help="other processes that keep the cores busy")
+    parser.add_argument("--only", choices=("reconstruct", "watch", "field"), help="one of the commands")
+    parser.add_argument("--full-disks", type=float, default=0.15, help="share of starts that find the disk full")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     rng = random.Random(options.seed)
@@ -78,7 +80,7 @@ def main(arguments: list[str]) -> None:
         folder, runs = Path(name), Path(name) / "runs"
         runs.mkdir()
         with busy_cores(options.load):
-            everything = undisturbed(folder, runs, rng)
+            everything = undisturbed(folder, runs, rng, options.only)
             begun, number, silent_pages = time.monotonic(), 0, 0
             with looked_at(runs) as answers:
                 while (
@@ -86,7 +88,8 @@ def main(arguments: list[str]) -> None:
                     or time.monotonic() - begun < 60 * options.minutes
                 ):
                     disturbed = everything[number % len(everything)]
-                    disturbed.run(runs / f"{number}-{disturbed.job.name}", rng.randint(2, 8))
+                    out = runs / f"{number}-{disturbed.job.name}"
+                    disturbed.run(out, rng.randint(2, 8), full_disks=options.full_disks)
                     silent_pages += not answers()
                     number += 1
                     wrong = sum((one.found for one in everything), Counter[str]())

@@ -6,6 +6,7 @@ that lies just outside the pupil of 0.2. None of the directions but the central 
 
 from __future__ import annotations
 
+import gc
 import inspect
 import signal
 from collections.abc import Iterator
@@ -79,8 +80,8 @@ def small_fidelity(model: ForwardModel, **options: Any) -> DataFidelity:
     return DataFidelity(model, noisy_frames(model), **options)
 
 
-# Whole reconstructions, commands, pages and processes, and solvers that run until they have arrived: `make test-fast`
-# leaves them out.
+# Whole reconstructions, commands, pages and processes, solvers that run until they have arrived, and sums over sources,
+# whose kernels take half a minute to compile: `make test-fast` leaves them out.
 _WHOLE = (
     *("tests/alignment/", "tests/cli/", "tests/field/", "tests/live/", "tests/reproduction/", "tests/tuning/"),
     *("tests/run/test_beginning", "tests/run/test_changed", "tests/run/test_damaged", "tests/run/test_found"),
@@ -89,6 +90,12 @@ _WHOLE = (
     *("tests/calibration/", "tests/test_docs", "tests/test_plots", "tests/test_reconstruction", "tests/test_scoring"),
     *("tests/verdict/", "tests/test_hostile", "src/fouriscope/alignment/", "tests/fidelity/test_losses"),
     *("tests/solvers/test_fixed_points", "tests/solvers/test_pnp", "tests/solvers/test_step_size"),
+    *(
+        "tests/forward/test_sums",
+        "tests/forward/test_bandwidth",
+        "tests/forward/test_patterns",
+        "tests/run/test_patterns",
+    ),
 )
 
 
@@ -96,6 +103,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(_WHOLE):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """What thousands of tests are made of stays to the end: collecting garbage need not walk through it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def _quick_figure(*arguments: Any, **options: Any) -> Any:

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
 
 from fouriscope.acquisition.frames import KINDS
+from fouriscope.colour.description import ColourDescription
 from fouriscope.run.config import parse_config
 
 ENDINGS = [ending for endings in KINDS.values() for ending in endings]
@@ -71,6 +73,29 @@ def test_the_example_of_a_live_reconstruction_runs() -> None:
     exec(compile(example, "docs/live.md", "exec"), names)
     assert names["live"].arrived.sum() > 5
     assert names["result"].snr(names["phase"]).aligned > 15
+
+
+@pytest.mark.slow
+def test_the_example_of_three_wavelengths_runs() -> None:
+    (example,) = blocks(ROOT / "docs" / "colour.md", "python")
+    names: dict[str, Any] = {}
+    exec(compile(example, "docs/colour.md", "exec"), names)
+    colours, microscope = names["colours"], names["microscope"]
+    assert colours.focus["red"] == pytest.approx(microscope.defocus[0], abs=0.5e-6)
+    found = np.array(colours.shifts["red"][:2]) * np.array(colours.pixel)
+    assert found == pytest.approx(microscope.shifts[0], abs=60e-9)
+
+
+def test_descriptions_of_three_wavelengths_are_understood(tmp_path: Path) -> None:
+    files, camera = (tomllib.loads(block) for block in blocks(ROOT / "docs" / "colour.md", "toml"))
+    path = tmp_path / "colour.toml"
+    path.write_text(tomli_w.dumps(files), encoding="utf-8")
+    described = ColourDescription.load(path)
+    assert described.config("blue").frames.gain == 2900
+    for channel in files["colour"].values():
+        channel.pop("frames", None)
+    path.write_text(tomli_w.dumps(files | camera), encoding="utf-8")
+    assert ColourDescription.load(path).config("blue").frames.plane == "blue"
 
 
 @pytest.mark.parametrize("page", ["calibration.md", "from-my-microscope-to-a-picture.md"])

@@ -41,7 +41,7 @@ def test_run_sliced_uses_as_many_threads_as_it_may() -> None:
     names = []
 
     def work(start: int, stop: int) -> None:
-        barrier.wait(timeout=10)
+        barrier.wait(timeout=120)
         names.append(threading.current_thread().name)
 
     with threads(3):
@@ -141,7 +141,7 @@ def test_a_forked_child_can_use_threads() -> None:
         "    run_sliced(lambda start, stop: None, 10)\n"
         "    child = os.fork()\n"
         "    if child == 0:\n"
-        "        signal.alarm(20)  # a child that waits for threads it does not have ends here, with an error\n"
+        "        signal.alarm(120)  # a child that waits for threads it does not have ends here, with an error\n"
         "        run_sliced(lambda start, stop: None, 10)\n"
         "        os._exit(0)\n"
         "    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"

@@ -232,7 +232,7 @@ class TestReference:
     def test_every_section_is_in_it(self) -> None:
         listed = {kind for kinds in SECTIONS.values() for kind in kinds}
         assert listed >= {*METHODS.values(), *settings.ILLUMINATIONS.values()}
-        named = {title.strip("[]") for title in SECTIONS}
+        named = {title.strip("[]") for title in SECTIONS if not title.startswith("[colour")}  # of a file of its own
         assert named | {"prior", "prior_absorption"} == set(settings.RunConfig.model_fields)
         assert ReconstructionConfig.model_fields.keys() <= settings.RunConfig.model_fields.keys()
 

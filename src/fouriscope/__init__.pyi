@@ -7,6 +7,8 @@ from .acquisition import Acquisition as Acquisition
 from .acquisition import multiplex as multiplex
 from .acquisition import open_frames as open_frames
 from .alignment import align as align
+from .colour import ColourResult as ColourResult
+from .colour import reconstruct_colour as reconstruct_colour
 from .fidelity import AllLEDs as AllLEDs
 from .fidelity import AmplitudeLoss as AmplitudeLoss
 from .fidelity import DataFidelity as DataFidelity

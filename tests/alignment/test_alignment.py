@@ -34,10 +34,11 @@ from tests.calibration.problems import LEDS, smooth_x
 from tests.conftest import OPTICS
 
 DISPLACED = (2.0e-3, -1.5e-3)
+FRAME = 32
 
 
 def acquisition(
-    *, lights: Any = LEDS, believed: Any = LEDS, pupil: Pupil | None = None, frame: int = 48, photons: float = 5000
+    *, lights: Any = LEDS, believed: Any = LEDS, pupil: Pupil | None = None, frame: int = FRAME, photons: float = 5000
 ) -> Acquisition:
     """Frames of the array ``lights``, with photon noise, described as if they were of ``believed``."""
     model = ForwardModel(OPTICS, lights, (frame, frame), pupil=pupil, object="complex")
@@ -129,14 +130,14 @@ def test_an_aperture_that_is_right_stays() -> None:
 def test_a_wrong_aperture_does_not_lead_the_array_astray() -> None:
     """Circles of a wrong radius move the array; with the aperture found they are drawn again."""
     told: list[str] = []
-    found = align(engraved(acquisition(), 0.235), focus_reach=30e-6, tell=told.append).acquisition
+    found = align(engraved(acquisition(frame=48), 0.235), focus_reach=30e-6, tell=told.append).acquisition
     assert found.optics.na == pytest.approx(0.2, rel=0.01)
     assert off_by(found.illumination, LEDS) < 0.06
     assert any("aperture: NA" in line and "(was 0.235)" in line for line in told)
 
 
 def test_an_aperture_is_not_looked_for_where_all_is_masked() -> None:
-    data = replace(acquisition(), mask=np.zeros((48, 48), bool))
+    data = replace(acquisition(), mask=np.zeros((FRAME, FRAME), bool))
     with pytest.raises(InvalidInputError, match=r"no aperture explains .* Switch alignment.na off"):
         find_na(data)
 
@@ -226,7 +227,7 @@ def test_pixels_under_a_mask_may_hold_anything() -> None:
     data = acquisition(lights=LEDS.moved(shift=DISPLACED))
     stack = np.stack([data.frames.frame(led) for led in range(81)])
     stack[:, 10, 12] = np.nan
-    mask = np.ones((48, 48), bool)
+    mask = np.ones((FRAME, FRAME), bool)
     mask[10, 12] = False
     hidden = replace(data, frames=ArrayFrames(stack), mask=mask)
     assert off_by(find_array(hidden).illumination, LEDS.moved(shift=DISPLACED)) < 0.3
@@ -241,8 +242,8 @@ def test_a_patch_that_nothing_explains_is_said() -> None:
 
 
 def test_a_measured_pupil_does_not_stop_the_focus() -> None:
-    data = acquisition(pupil=Pupil(defocus=20e-6), frame=48)
-    known = replace(data, pupil=Pupil(array=np.ones((48, 48), np.complex128)))
+    data = acquisition(pupil=Pupil(defocus=20e-6), frame=FRAME)
+    known = replace(data, pupil=Pupil(array=np.ones((FRAME, FRAME), np.complex128)))
     assert find_focus(known, reach=40e-6).defocus == pytest.approx(20e-6, abs=1.5e-6)
 
 
@@ -295,7 +296,7 @@ def test_a_frame_on_the_wrong_side_of_the_edge_is_left_out_in_the_end() -> None:
 
 def frames_of_sized_leds(die: float) -> Acquisition:
     """Frames of LEDs with a size, from many points of each, described as points."""
-    model = ForwardModel(OPTICS, replace(LEDS, die=die), (48, 48))
+    model = ForwardModel(OPTICS, replace(LEDS, die=die), (FRAME, FRAME))
     phase = 0.5 * (np.random.default_rng(0).random((12, 12)) < 0.5).repeat(20, 0).repeat(20, 1)
     rows, columns = model.object_shape
     return replace(simulate(model, phase[:rows, :columns], seed=0), illumination=LEDS)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from skimage.data import camera
 
+from fouriscope.reproduction.protocol import Protocol
 from tests.cli.test_cli import Command, fouriscope
 from tests.reproduction.test_figure4 import write_acquisition
 
@@ -16,11 +18,15 @@ __all__ = ["fouriscope"]
 
 
 @pytest.mark.slow
-def test_the_quick_version_from_end_to_end(fouriscope: Command, tmp_path: Path) -> None:
-    """One image, the real microscope, the methods of figure 2: their order is already that of the paper.
+def test_the_quick_version_from_end_to_end(
+    fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One image, the paper's LEDs on small frames, the methods of figure 2: their order is already that of the paper.
 
     All figures together are drawn in tests/reproduction, of a small microscope: here they would take minutes.
     """
+    small = replace(Protocol.quick(), frame=40)
+    monkeypatch.setattr(Protocol, "quick", lambda: small)
     out, images = tmp_path / "paper", tmp_path / "images"
     images.mkdir()
     Image.fromarray(camera()[6:506, 6:506]).save(images / "cameraman.png")

@@ -12,9 +12,10 @@ from fouriscope.acquisition import Acquisition, ArrayFrames, open_frames, survey
 from fouriscope.acquisition.tiled_store import write_tiled
 from fouriscope.field.folder import FieldFolder
 from fouriscope.field.identity import identity
+from fouriscope.field.patchwork import PatchworkModel
 from fouriscope.field.plan import FieldPlan
 from fouriscope.field.prepare import prepare, settled_frames, settled_strengths
-from fouriscope.field.tile_acquisition import contradicted, tile_acquisition, weights_in_tile
+from fouriscope.field.tile_acquisition import contradicted, evened, tile_acquisition, weights_in_tile
 from fouriscope.field.tile_store import TileRecord, TileStore, checksum
 from fouriscope.field.tile_task import last_misfit, mean_pupil, thumbnail
 from fouriscope.field.tiling import Tiling
@@ -177,6 +178,34 @@ def test_leds_on_both_sides_of_the_pupils_edge_are_left_out_of_a_tile() -> None:
     assert weights_in_tile(moved, 4)[2] == 1
     everywhere = Acquisition(optics, Directions(leds.directions()), frames)
     np.testing.assert_array_equal(weights_in_tile(everywhere, 4), np.ones(5))
+
+
+def test_frames_of_leds_across_the_edge_are_as_bright_everywhere_as_in_the_middle() -> None:
+    """An empty field under LEDs of 1 mm: seen from each place, another share of the die lies inside the pupil."""
+    optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    height, die = 70e-3, 1e-3
+    edge = height * np.tan(np.arcsin(0.2))
+    places = [(0.0, 0.0), (0.0, edge), (edge - 0.2e-3, 0.0), (0.0, -edge - 0.45e-3), (0.0, 1.5 * edge)]
+    leds = LEDArray.at(places, height, die=die)
+    model = PatchworkModel(optics, leds, (96, 96))
+    frames = model.intensity(np.zeros(model.object_shape))
+    tile = Acquisition(optics, leds, ArrayFrames(frames))
+    np.testing.assert_array_equal(weights_in_tile(tile, 4), [1, 1, 1, 0, 1])
+    assert len(contradicted(tile)) == 0
+    even = evened(tile, weights_in_tile(tile, 4))
+    for led, share in ((1, 0.5), (2, 0.7)):
+        before, after = frames[led], even.frame(led)
+        assert np.ptp(before) > 0.05
+        assert np.std(after) < 0.2 * np.std(before)  # along its side, a die is cut in steps
+        assert after.mean() == pytest.approx(share, abs=0.02)
+    for led in (0, 3, 4):  # not across, or left out
+        assert np.array_equal(even.frame(led), frames[led])
+    points = Acquisition(optics, LEDArray.at(places, height), ArrayFrames(frames))
+    assert evened(points, np.ones(5)) is points.frames
+    # A frame that is not as bright as the size says is in the wrong place.
+    wrong = frames.copy()
+    wrong[1] *= 0.3
+    assert contradicted(Acquisition(optics, leds, ArrayFrames(wrong))).tolist() == [1]
 
 
 def test_leds_whose_frames_contradict_the_model_are_left_out_of_a_tile() -> None:

@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.fuzz.children import Case, commands_in, run_cases, template
@@ -25,6 +25,12 @@ def every_case(targets: list[Target], count: int, seed: int) -> Iterator[Case]:
     """``count`` cases, the targets in turn."""
     turns = (Case(target, seed, turn) for turn in itertools.count() for target in targets if turn % target.every == 0)
     return itertools.islice(turns, count)
+
+
+def _case(name: str) -> Case:
+    """The case that a report calls ``name``."""
+    where, seed, number = name.rsplit("/", 2)
+    return Case(next(target for target in TARGETS if target.name == where), int(seed), int(number))
 
 
 def prepared(targets: list[Target], folder: Path) -> dict[str, Path]:
@@ -48,9 +54,9 @@ def prepared(targets: list[Target], folder: Path) -> dict[str, Path]:
     return templates
 
 
-def table(cases: list[Case], group: Callable[[Case], str]) -> str:
-    """Counts by group and kind of fault, as docs/reliability.md shows them."""
-    head = ["inputs", "cases", "accepted", "garbage", *KINDS, "longest", "most memory"]
+def table(cases: list[Case], group: Callable[[Case], str], kinds: Sequence[str]) -> str:
+    """Counts by group and kind of fault; all kinds together, as docs/reliability.md shows them, if none is named."""
+    head = ["inputs", "cases", "accepted", "garbage", *(kinds or ["faults"]), "longest", "most memory"]
     lines = [head, ["---", *["---:"] * (len(head) - 1)]]
     for name in [*dict.fromkeys(map(group, cases)), "all"]:
         those = [case for case in cases if name in ("all", group(case))]
@@ -58,7 +64,7 @@ def table(cases: list[Case], group: Callable[[Case], str]) -> str:
             len(those),
             sum(case.accepted for case in those),
             sum(case.garbage for case in those),
-            *(sum(any(fault.startswith(kind) for fault in case.faults) for case in those) for kind in KINDS),
+            *(sum(any(fault.startswith(kind) for fault in case.faults) for case in those) for kind in kinds or [""]),
         ]
         longest, most = max(case.seconds for case in those), max(case.bytes for case in those) / 1e6
         lines.append([name, *(f"{number:,}" for number in numbers), f"{longest:.1f} s", f"{most:.0f} MB"])
@@ -71,16 +77,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--target", help="only targets with this in their name")
-    parser.add_argument("--only", help="one case, as the report names it: TARGET/SEED/NUMBER")
+    parser.add_argument(
+        "--only", action="append", help="a case, as the report names it: TARGET/SEED/NUMBER; can be repeated"
+    )
     parser.add_argument("--keep", type=Path, help="where the inputs with faults are kept; a temporary folder otherwise")
     options = parser.parse_args()
     targets = [target for target in TARGETS if (options.target or "") in target.name]
     folder = options.keep or Path(tempfile.mkdtemp(prefix="fouriscope-fuzz-"))
     cases = every_case(targets, options.cases, options.seed)
     if options.only:
-        name, seed, number = options.only.rsplit("/", 2)
-        targets = [target for target in TARGETS if target.name == name]
-        cases = iter([Case(targets[0], int(seed), int(number))])
+        chosen = [_case(name) for name in options.only]
+        cases, targets = iter(chosen), list({case.target.name: case.target for case in chosen}.values())
     templates = prepared(targets, folder / "valid")
     begun, done = time.monotonic(), []
     for case in run_cases(cases, templates, folder, options.jobs):
@@ -89,8 +96,8 @@ def main() -> int:
             print(f"{case.name}: {', '.join(case.faults)} ({case.damage})", flush=True)
         if len(done) % 1000 == 0:
             print(f"{len(done)} cases, {time.monotonic() - begun:.0f} s", flush=True)
-    for group in (lambda case: case.target.name, lambda case: case.target.group):
-        print(table(done, group), end="\n\n")
+    print(table(done, lambda case: case.target.name, KINDS), end="\n\n")
+    print(table(done, lambda case: case.target.group, ()), end="\n\n")
     faulty = [case for case in done if case.faults]
     print(f"{len(done)} cases in {time.monotonic() - begun:.0f} s, {len(faulty)} with faults; inputs in {folder}")
     return int(bool(faulty))

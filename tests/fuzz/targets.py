@@ -41,7 +41,9 @@ class Target:
         """The row of the short table."""
         kind = self.name.partition(":")[0]
         named = {"description": "descriptions, looked at", "reconstruction": "descriptions, reconstructed"}
-        return named.get(kind, "run folders" if self.asks_page else "files")
+        return named.get(
+            kind, "run folders" if self.asks_page else f"files of {len(SELF_DESCRIBED) + len(PLAIN_FILES)} kinds"
+        )
 
 
 # What a plain stack of frames does not say.

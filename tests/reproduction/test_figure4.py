@@ -17,6 +17,7 @@ import fouriscope as fs
 from fouriscope.acquisition import ArrayFrames
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import AllLEDs, DataFidelity
+from fouriscope.reproduction import paper_run
 from fouriscope.reproduction.experiment import Listener
 from fouriscope.reproduction.figure4 import lively_squares
 from fouriscope.reproduction.figure4_report import figure4_blocks, figure4_page
@@ -85,6 +86,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_acquisition(tmp_path_factory.mktemp("sample"), alignment={"focus": True})
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is computed is asked for, not its pictures, which take longer."""
+    monkeypatch.setattr(paper_run, "draw_figure4", lambda *_: [])
+
+
 @pytest.fixture(scope="module")
 def finished(path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
     out = tmp_path_factory.mktemp("figure4")
@@ -144,6 +151,7 @@ def test_held_out_frames_are_seen_by_none(path: Path) -> None:
         np.testing.assert_array_equal(results[0], results[1])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_second_run_computes_nothing(finished: tuple[Path, Outcome], path: Path) -> None:
     out, before = finished
     kept = {file: file.stat().st_mtime_ns for file in (out / "cells").rglob("*.*")}
@@ -158,6 +166,7 @@ def test_a_second_run_computes_nothing(finished: tuple[Path, Outcome], path: Pat
     assert after.summary.as_json() == before.summary.as_json()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_run_goes_on(finished: tuple[Path, Outcome], path: Path, tmp_path: Path) -> None:
     count = 0
 
@@ -258,6 +267,7 @@ def test_too_few_frames(tmp_path: Path) -> None:
 
 
 @needs_data
+@pytest.mark.usefixtures("undrawn")
 def test_the_real_blood_smear(tmp_path: Path) -> None:
     """64 × 64 pixels and a few iterations: everything is there and finite, and predicts better than an empty slide."""
     folder = DATA / "uconn_bloodsmear_green"

@@ -12,6 +12,7 @@ import pytest
 from skimage.io import imsave
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.reproduction import paper_run
 from fouriscope.reproduction.experiment import Cell, Experiment, Listener, model_of
 from fouriscope.reproduction.figures import BEYOND, FIGURE_1, FIGURE_2, FIGURE_3
 from fouriscope.reproduction.images import PAPER_NAMES, STANDARD_NAMES, load_images
@@ -58,6 +59,12 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is computed is asked for, not its pictures, which take longer."""
+    monkeypatch.setattr(paper_run, "draw_figures", lambda *_: [])
+
+
 @pytest.fixture(scope="module")
 def finished(images: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Summary]:
     out = tmp_path_factory.mktemp("paper") / "out"
@@ -92,6 +99,7 @@ def test_everything_is_made(finished: tuple[Path, Summary]) -> None:
     assert "**" not in page.replace("</b>", "")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_second_run_computes_nothing_and_says_the_same(finished: tuple[Path, Summary], images: Path) -> None:
     out, before = finished
     times = {path: path.stat().st_mtime_ns for path in (out / "cells").rglob("*.npz")}
@@ -101,6 +109,7 @@ def test_a_second_run_computes_nothing_and_says_the_same(finished: tuple[Path, S
     assert summary.as_json() == before.as_json()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_cell_that_was_damaged_or_removed_is_computed_again(
     finished: tuple[Path, Summary], images: Path, tmp_path: Path
 ) -> None:
@@ -115,6 +124,7 @@ def test_a_cell_that_was_damaged_or_removed_is_computed_again(
             np.testing.assert_array_equal(mine.phase, theirs.phase)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_run_goes_on(images: Path, tmp_path: Path, finished: tuple[Path, Summary]) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -149,6 +159,7 @@ def test_strengths_are_those_that_were_searched(finished: tuple[Path, Summary]) 
         assert cell.strength == pytest.approx(table["TV-Online"])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_one_figure_runs_only_what_it_shows(images: Path, tmp_path: Path, finished: tuple[Path, Summary]) -> None:
     out = tmp_path / "out"
     shutil.copytree(finished[0], out)
@@ -271,3 +282,25 @@ def test_a_book_of_strengths_that_is_not_toml(tmp_path: Path) -> None:
     (tmp_path / "strengths.toml").write_text("= nonsense")
     with pytest.raises(InvalidInputError, match="delete it to search again"):
         StrengthBook(tmp_path)
+
+
+def test_a_bandwidth_is_run_with_and_without_a_model_of_it(
+    finished: tuple[Path, Summary], images: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(finished[0], out)
+    run_paper(
+        out,
+        images=images,
+        figures=set(FIGURES),
+        protocol=SMALL,
+        listener=Listener(tell=str, plan=str, progress=lambda done, what: None, interrupt=go_on),
+        bandwidth=40e-9,
+    )
+    told = json.loads((out / "results.json").read_text(encoding="utf-8"))["bandwidth"]
+    assert told["bandwidth_m"] == 40e-9
+    assert set(told["snr_db"]) == {"NoReg-Online", "TV-Online", "BM3D-Online"}
+    for name, found in told["snr_db"].items():
+        assert found["one_wavelength"] == pytest.approx(finished[1][name].final)
+        assert found["ignored"] != found["modelled"]
+    assert "40 nm of bandwidth" in (out / "report.md").read_text(encoding="utf-8")

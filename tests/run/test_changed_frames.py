@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import fouriscope as fs
 from fouriscope.acquisition.file_states import TICK
+from fouriscope.cli.progress import Progress
 from fouriscope.errors import FramesChangedError, RunFolderError
 from fouriscope.run import RunFolder, load_config, resume_run, start_run
 from fouriscope.run.described import Described
@@ -178,7 +179,10 @@ def test_a_file_that_is_replaced_is_another_file(tmp_path: Path, write: Callable
 
 def test_the_command_says_it_in_one_line(tmp_path: Path, fouriscope: Command, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     configuration, path = acquired(tmp_path, write_tiff)
-    monkeypatch.setattr("fouriscope.cli.reconstruct.shown_progress", lambda *_: nullcontext([after(8, damage, path)]))
+    damaging = Progress()
+    damage_then = after(8, damage, path)
+    monkeypatch.setattr(Progress, "__call__", lambda _, solver, record: damage_then(solver, record))
+    monkeypatch.setattr("fouriscope.cli.reconstruct.shown_progress", lambda *_: nullcontext(damaging))
     said = fouriscope.fails("reconstruct", configuration, "--memory", SMALL, "--out", tmp_path / "run", "--quiet")
     assert said.startswith(f"{path} was changed while its frames were in use")
 

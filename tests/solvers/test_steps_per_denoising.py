@@ -180,11 +180,21 @@ def test_a_resumed_run_makes_or_keeps_the_choice(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_real_clock_will_do() -> None:
+    class Watched(DataFidelity):
+        def gradient(self, x: Any, leds: Any = None, observer: Any = None) -> Any:
+            began = time.perf_counter()
+            found = super().gradient(x, leds, observer)
+            taken.append(time.perf_counter() - began)
+            return found
+
     def slow(image: NDArray[Any], sigma: float) -> NDArray[Any]:
-        time.sleep(0.2)  # much longer than a gradient, also on a busy machine
+        time.sleep(20 * taken[-1])  # much longer than the gradient, however busy the machine is
         return image
 
-    fidelity = tiny_problem(height=0.3)
+    taken: list[float] = []
+    plain = tiny_problem(height=0.3)
+    plain.gradient(np.zeros(plain.model.x_shape, plain.model.dtype))  # compiles
+    fidelity = Watched(plain.model, plain.frames)
     expensive = make(fidelity, CallablePrior(slow, strength=1e-3), "auto")
     expensive.solve(Iterations(CHOSEN_AFTER))
     assert 1 < expensive.steps_per_denoising <= STEPS_AT_MOST

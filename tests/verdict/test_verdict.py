@@ -287,11 +287,13 @@ def test_the_sentence(changed: dict[str, Any], level: str, words: str) -> None:
 
 
 def test_what_does_not_decide_is_a_warning() -> None:
-    verdict = said(
-        slow_background=0.8, gains=100, gains_at_bounds=60, resolution=replace(FINE, half_pitch_m=0.9e-6)
-    )
+    verdict = said(slow_background=0.8, gains=100, gains_at_bounds=60, resolution=replace(FINE, half_pitch_m=0.9e-6))
     assert verdict.level == "good"
-    expected = ("the dark field adds little", "the brightness of 60 of 100 LEDs", "the phase has a slow background of 0.8")
+    expected = (
+        "the dark field adds little",
+        "the brightness of 60 of 100 LEDs",
+        "the phase has a slow background of 0.8",
+    )
     assert [line.startswith(words) for line, words in zip(verdict.warnings, expected, strict=True)] == [True] * 3
     named = said(contradicting=[Contradiction(k, 0.9, 0.2, "…") for k in range(7)]).warnings
     assert named == ("frames contradict the model: " + ", ".join(f"LED {k} (…)" for k in range(5)) + " and 2 more",)

@@ -29,31 +29,34 @@ class FileStates:
 
     def read(self, files: Sequence[str], read: Callable[[], T]) -> T:
         """What ``read`` returns, unless one of ``files`` has changed since it was read first, or meanwhile."""
-        new = [file for file in files if file not in self._first]
-        for file in new:
-            self._first[file] = _state(file)
+        new: list[str] = []
+        for file in files:
+            if file not in self._first:
+                self._first[file] = _state(file)
+                new.append(file)
         try:
             value = read()
         except Exception:
             for file in new:
                 del self._first[file]  # nothing was read of it
             # What cannot be decoded may be half new; of a file that is gone the error itself says enough.
-            self._check([file for file in files if file in self._first and _state(file) is not None], -1.0)
+            for file in files:
+                if file in self._first and _state(file) is not None:
+                    self._check(file)
             raise
-        self._check(files, TICK)  # not before: between a look and a read the file could change
+        now = time.monotonic()  # not before: between a look and a read the file could change
+        for file in files:
+            if now - self._looked.get(file, 0.0) > TICK:
+                self._check(file)
+                self._looked[file] = now
         return value
 
-    def _check(self, files: Sequence[str], unless_within: float) -> None:
-        now = time.monotonic()
-        for file in files:
-            if now - self._looked.get(file, 0.0) <= unless_within:
-                continue
-            if _state(file) != self._first[file]:
-                raise FramesChangedError(
-                    f"{file} was changed while its frames were in use; put back what it was, or start again with "
-                    "frames that stay as they are"
-                )
-            self._looked[file] = now
+    def _check(self, file: str) -> None:
+        if _state(file) != self._first[file]:
+            raise FramesChangedError(
+                f"{file} was changed while its frames were in use; put back what it was, or start again with "
+                "frames that stay as they are"
+            )
 
 
 def _state(file: str) -> State:

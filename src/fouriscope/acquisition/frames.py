@@ -9,11 +9,20 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from fouriscope.acquisition.colours import Colour, ColourPlane, Mosaic
 from fouriscope.acquisition.images import FolderFrames, TiffFrames
 from fouriscope.acquisition.input_files import require_name
 from fouriscope.acquisition.sequence import FrameSequence
-from fouriscope.acquisition.stacks import Hdf5Frames, NpyFrames, ZarrFrames, open_mat, open_npz
-from fouriscope.acquisition.stored import reading
+from fouriscope.acquisition.stacks import (
+    COLOUR_AXES,
+    MATLAB_COLOUR_AXES,
+    Hdf5Frames,
+    NpyFrames,
+    ZarrFrames,
+    open_mat,
+    open_npz,
+)
+from fouriscope.acquisition.stored import StoredFrames, reading
 from fouriscope.checks import door, door_class
 from fouriscope.errors import InvalidInputError
 
@@ -113,6 +122,8 @@ def open_frames(
     pattern: str | None = None,
     files: Sequence[str] | None = None,
     roi: Sequence[int] | None = None,
+    plane: Colour | None = None,
+    mosaic: Mosaic | None = None,
     amplitude: bool = False,
     power: float = 1.0,
     bit_shift: int = 0,
@@ -134,6 +145,10 @@ def open_frames(
         Of a folder: which files (``"led_*.tif"``, in natural order), or their names in the order of the LEDs.
     roi
         (row, column, height, width) of the part of each frame to read.
+    plane, mosaic
+        Of a colour camera: "red", "green" or "blue", whose pixels are wanted, and if the file holds the numbers of the
+        sensor instead of colour images, the colours of its first two rows, such as "RGGB"
+        (:class:`~fouriscope.acquisition.colours.ColourPlane`).
     amplitude
         The numbers are amplitudes: frames are their squares, as with ``power`` = 0.5.
     power
@@ -165,18 +180,27 @@ def open_frames(
         )
     if kind == "folder" and not path.is_dir():
         raise InvalidInputError(f"{path}: kind = 'folder' expects a folder, this is a file")
-    frames: FrameSequence
+    if mosaic is not None and plane is None:
+        raise InvalidInputError(f"mosaic = {mosaic!r} needs plane: whose pixels are wanted, red, green or blue")
+    coloured = plane is not None and mosaic is None
+    if coloured and axes is None:
+        axes = MATLAB_COLOUR_AXES if kind == "mat" else COLOUR_AXES
+    if kind not in ("folder", "tiff") and axes is not None and ("c" in axes) != coloured:
+        told = "needs plane, red, green or blue" if "c" in axes else "has no axis c of colours, as plane needs it"
+        raise InvalidInputError(f"{path}: axes = {axes!r} {told}")
+    stored: StoredFrames
     with reading(path, "a stack of frames"):
         if kind == "folder":
-            frames = FolderFrames(path, roi, pattern=pattern, files=files)
+            stored = FolderFrames(path, roi, pattern=pattern, files=files, colour=coloured)
         elif kind == "tiff":
-            frames = TiffFrames(path, roi)
+            stored = TiffFrames(path, roi, colour=coloured)
         elif kind == "npy":
-            frames = NpyFrames(path, axes, roi)
+            stored = NpyFrames(path, axes, roi)
         elif kind in ("npz", "mat"):
-            frames = (open_npz if kind == "npz" else open_mat)(path, dataset, axes, roi)
+            stored = (open_npz if kind == "npz" else open_mat)(path, dataset, axes, roi)
         else:
-            frames = (ZarrFrames if kind == "zarr" else Hdf5Frames)(path, axes, roi, dataset)
+            stored = (ZarrFrames if kind == "zarr" else Hdf5Frames)(path, axes, roi, dataset)
+    frames: FrameSequence = stored if plane is None else ColourPlane(stored, plane, mosaic)
     if memory is not None:
         from fouriscope.acquisition.streaming import StreamedFrames
 

@@ -35,14 +35,15 @@ class TiffFrames(StoredFrames):
         What was odd about the file that was given, though it could be read.
     """
 
-    def __init__(self, path: Path, roi: Sequence[int] | None = None) -> None:
+    def __init__(self, path: Path, roi: Sequence[int] | None = None, *, colour: bool = False) -> None:
         first = TiffPages(path)
         self._opened = {path: first}
         self._lock = threading.Lock()  # pages share one file and its position
         weakref.finalize(self, _close_all, self._opened)
-        self.complaints, shape = first.complaints, first.require_grey()
+        self.complaints, self._page_shape = first.complaints, first.shape
+        shape = first.require_colour() if colour else first.require_grey()
         self._planes = planes_of_set(path, first.ome) or [(path, page) for page in range(len(first))]
-        self._check_files(shape, first.dtype)
+        self._check_files(first.dtype)
         try:
             self._page(0)  # an unknown compression is found now, not in the middle of a run
         except READ_ERRORS as error:
@@ -54,9 +55,9 @@ class TiffFrames(StoredFrames):
 
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         image = self._page(index)
-        if image.shape != self.stored_shape:
-            raise InvalidInputError(f"{self.path}: page {index} has shape {image.shape}, the first {self.stored_shape}")
-        return image[rows, columns]
+        if image.shape != self._page_shape:
+            raise InvalidInputError(f"{self.path}: page {index} has shape {image.shape}, the first {self._page_shape}")
+        return colours_last(image, self.stored_shape)[rows, columns]
 
     def _page(self, index: int) -> NDArray[Any]:
         file, page = self._planes[index]
@@ -71,17 +72,17 @@ class TiffFrames(StoredFrames):
             self._opened[file] = TiffPages(file)
         return self._opened[file]
 
-    def _check_files(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+    def _check_files(self, dtype: np.dtype[Any]) -> None:
         """Every file of a set has pages like the first, and as many as are asked for."""
         wanted: dict[Path, int] = {}
         for file, page in self._planes:
             wanted[file] = max(page, wanted.get(file, 0))
         for file, last in wanted.items():
             pages = self._pages_of(file)
-            if last >= len(pages) or pages.shape != shape or pages.dtype != dtype:
+            if last >= len(pages) or pages.shape != self._page_shape or pages.dtype != dtype:
                 raise InvalidInputError(
-                    f"{file}: page {last}, {dtype} of shape {shape}, was expected in this file of an OME-TIFF; it has "
-                    f"{len(pages)} pages, {pages.dtype} of shape {pages.shape}"
+                    f"{file}: page {last}, {dtype} of shape {self._page_shape}, was expected in this file of an "
+                    f"OME-TIFF; it has {len(pages)} pages, {pages.dtype} of shape {pages.shape}"
                 )
 
 
@@ -101,6 +102,8 @@ class FolderFrames(StoredFrames):
         Which files, such as ``"led_*.tif"``. Without it, all images of the folder, which must be of one kind.
     files
         Names in the order of the LEDs, relative to the folder, instead of a pattern.
+    colour
+        Whether they are colour images: a frame then is (rows, columns, 3).
     """
 
     def __init__(
@@ -110,15 +113,17 @@ class FolderFrames(StoredFrames):
         *,
         pattern: str | None = None,
         files: Sequence[str] | None = None,
+        colour: bool = False,
     ) -> None:
+        self._colour = colour
         self.files = [path / name for name in files] if files is not None else images_of(path, pattern)
         if not self.files:
             raise InvalidInputError(
                 f"{path}: no frames in this folder; expected {pattern or 'files that end in ' + ', '.join(IMAGES)}"
             )
-        shape, dtype = image_header(self.files[0])
+        shape, dtype = image_header(self.files[0], colour=colour)
         for file in self.files[1:]:
-            other = image_header(file)
+            other = image_header(file, colour=colour)
             if other != (shape, dtype):
                 raise InvalidInputError(
                     f"{file}: every frame must be like {self.files[0].name}, {dtype} of shape {shape}; "
@@ -131,8 +136,8 @@ class FolderFrames(StoredFrames):
         return [str(self.files[index]) for index in indices]
 
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
-        image = read_image(self.files[index])
-        if image.shape != self.stored_shape:
+        image = read_image(self.files[index], colour=self._colour)
+        if image.shape[:2] != self.stored_shape:
             raise InvalidInputError(f"{self.files[index]}: it has shape {image.shape}, expected {self.stored_shape}")
         return image[rows, columns]
 
@@ -160,11 +165,11 @@ def _named(paths: Iterable[Path]) -> list[str]:
     return names
 
 
-def image_header(path: Path) -> tuple[tuple[int, int], np.dtype[Any]]:
-    """(rows, columns) and type of one image, without reading its pixels."""
+def image_header(path: Path, *, colour: bool = False) -> tuple[tuple[int, int], np.dtype[Any]]:
+    """(rows, columns) and type of one image, grey or in ``colour``, without reading its pixels."""
     with _decoding(path):
         if path.suffix.lower() == ".png":
-            return png_header(path)
+            return png_header(path, colour=colour)
         if path.suffix.lower() == ".npy":
             header = npy_layout(path)
             shape, dtype = header.shape, header.dtype
@@ -173,24 +178,32 @@ def image_header(path: Path) -> tuple[tuple[int, int], np.dtype[Any]]:
             pages.close()
             if len(pages) > 1:
                 raise InvalidInputError(f"{path}: one image was expected, got {len(pages)} pages; give the file itself")
-            return pages.require_grey(), pages.dtype
-    if len(shape) != 2 or dtype.kind not in "fiu":
-        raise InvalidInputError(f"{path}: one grey image was expected, got {dtype} of shape {shape}")
+            return pages.require_colour() if colour else pages.require_grey(), pages.dtype
+    expected = len(shape) == 3 and shape[2] in (3, 4) if colour else len(shape) == 2
+    if not expected or dtype.kind not in "fiu":
+        wanted = "colour image (rows, columns, 3)" if colour else "grey image"
+        raise InvalidInputError(f"{path}: one {wanted} was expected, got {dtype} of shape {shape}")
     return (shape[0], shape[1]), dtype
 
 
-def read_image(path: Path) -> NDArray[Any]:
+def read_image(path: Path, *, colour: bool = False) -> NDArray[Any]:
     """One grey image: TIFF, PNG or .npy; a TIFF with several pages is a stack of them.
 
     A colour PNG is grey if its channels are equal, as screenshots of grey images are. Any other is refused: which of
-    its channels saw the LED cannot be guessed.
+    its channels saw the LED cannot be guessed. With ``colour``, the image is (rows, columns, 3 or 4).
     """
     with _decoding(path):
         if path.suffix.lower() == ".npy":
             return read_npy(path)
         if path.suffix.lower() == ".png":
-            return read_png(path)
-        return read_tiff(path)
+            return read_png(path, colour=colour)
+        image = read_tiff(path)
+        return colours_last(image, image.shape[1:]) if colour and image.shape[-1] not in (3, 4) else image
+
+
+def colours_last(image: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """An image of ``shape`` (rows, columns) with its colours, if it has any, as the last axis."""
+    return np.moveaxis(image, 0, -1) if image.ndim == 3 and image.shape[1:] == shape else image
 
 
 def _decoding(path: Path) -> Any:

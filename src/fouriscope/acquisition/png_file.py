@@ -18,8 +18,11 @@ _CHANNELS = {0: 1, 2: 3, 6: 4}
 _DEPTHS = (2, 4, 8, 16)
 
 
-def png_header(path: Path) -> tuple[tuple[int, int], np.dtype[Any]]:
-    """(rows, columns) and type of a PNG, or an error if it cannot be a grey image, or is too large for its file."""
+def png_header(path: Path, *, colour: bool = False) -> tuple[tuple[int, int], np.dtype[Any]]:
+    """(rows, columns) and type of a PNG, or an error if it cannot be a grey image, or is too large for its file.
+
+    With ``colour`` it has to be a colour image.
+    """
     size = require_file(path)
     with path.open("rb") as file:
         start = file.read(26)
@@ -32,24 +35,26 @@ def png_header(path: Path) -> tuple[tuple[int, int], np.dtype[Any]]:
             f"{path}: a grey image was expected, got {kind.get(colours, 'something else')} of {depth} bits per number; "
             "convert it to grey of 8 or 16 bits"
         )
+    if colour and not colours:
+        raise InvalidInputError(f"{path}: a colour image was expected, this one is grey; leave out plane")
     require_room(path, "the image", rows * columns * _CHANNELS[colours] * depth // 8, size)
     return (rows, columns), np.dtype(np.uint16 if depth == 16 else np.uint8)
 
 
-def read_png(path: Path) -> NDArray[Any]:
-    """The pixels; of a colour PNG those of one channel, if all are equal."""
+def read_png(path: Path, *, colour: bool = False) -> NDArray[Any]:
+    """The pixels; of a colour PNG those of one channel, if all are equal, or with ``colour`` all three."""
     from PIL.PngImagePlugin import PngImageFile
 
-    shape, dtype = png_header(path)
+    shape, dtype = png_header(path, colour=colour)
     # Not Image.open, which warns about every large image, on the terminal, and refuses what is larger still.
     with PngImageFile(path) as picture:
         image: NDArray[Any] = np.asarray(picture)
-    if image.ndim == 3:
+    if image.ndim == 3 and not colour:
         if not (np.array_equal(image[..., 0], image[..., 1]) and np.array_equal(image[..., 0], image[..., 2])):
             raise InvalidInputError(
-                f"{path}: a grey image was expected, got colour; save the channel that the LED lights as grey"
+                f"{path}: a grey image was expected, got colour; say with plane which colour the LED has"
             )
         image = image[..., 0]
-    if image.shape != shape:
+    if image.shape[:2] != shape:
         raise InvalidInputError(f"{path}: its header says {shape}, its pixels are {image.shape}")
     return image.astype(dtype, copy=False)  # some versions of Pillow read 16 bits into 32

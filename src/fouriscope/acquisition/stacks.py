@@ -23,32 +23,39 @@ from fouriscope.errors import InvalidInputError
 
 AXES = "nyx"
 MATLAB_AXES = "yxn"
+# Of colour images, if nobody says otherwise: c counts red, green and blue.
+COLOUR_AXES, MATLAB_COLOUR_AXES = "nyxc", "yxcn"
+
+
+_AXIS_NAMES = {"n": "frames", "y": "rows", "x": "columns", "c": "3 colours", "1": "1"}
 
 
 class ArrayStack(StoredFrames):
     """Frames in anything that can be sliced like an array.
 
     ``axes`` names the axes of the array as it is stored: n counts frames, y rows and x columns, and 1 stands for an
-    axis of length one. NumPy people write "nyx", MATLAB people "yxn", OME-Zarr of a time series is "n11yx".
+    axis of length one. NumPy people write "nyx", MATLAB people "yxn", OME-Zarr of a time series is "n11yx". With a c,
+    which counts three colours or four, a frame is (rows, columns, colours).
     """
 
     def __init__(self, path: Path, array: Any, axes: str | None, roi: Sequence[int] | None, name: str = "") -> None:
         axes = axes or AXES
-        if sorted(axes.replace("1", "")) != sorted(AXES):
+        if sorted(axes.replace("1", "").replace("c", "", 1)) != sorted(AXES):
             raise InvalidInputError(f"{path}: axes must hold n, y and x once each, such as 'nyx', got {axes!r}")
         shape, dtype = tuple(array.shape), np.dtype(array.dtype)
-        unit_axes_fit = len(shape) == len(axes) and all(
-            size == 1 for size, axis in zip(shape, axes, strict=True) if axis == "1"
+        allowed = {"1": (1,), "c": (3, 4)}
+        axes_fit = len(shape) == len(axes) and all(
+            size in allowed.get(axis, (size,)) for size, axis in zip(shape, axes, strict=True)
         )
-        if not unit_axes_fit or dtype.kind not in "fiu":
-            wanted = ", ".join({"n": "frames", "y": "rows", "x": "columns", "1": "1"}[axis] for axis in axes)
+        if not axes_fit or dtype.kind not in "fiu":
+            wanted = ", ".join(_AXIS_NAMES[axis] for axis in axes)
             raise InvalidInputError(
                 f"{path}{name and f' ({name})'}: a real array of shape ({wanted}) was expected, "
                 f"got {dtype} of shape {shape}"
             )
         size = {axis: shape[place] for place, axis in enumerate(axes)}
         if not isinstance(array, np.ndarray):
-            require_room(path, "a frame", size["y"] * size["x"] * dtype.itemsize)
+            require_room(path, "a frame", size["y"] * size["x"] * size.get("c", 1) * dtype.itemsize)
         self.array, self._axes = array, axes
         chunks = getattr(array, "chunks", None)  # of HDF5 and Zarr
         self._depth: int = chunks[axes.index("n")] if chunks else 1
@@ -67,10 +74,10 @@ class ArrayStack(StoredFrames):
         return self._cut(self.array, slice(indices.start, indices.stop), rows, columns)
 
     def _cut(self, array: Any, frames: int | slice, rows: slice, columns: slice) -> NDArray[Any]:
-        chosen: dict[str, int | slice] = {"n": frames, "y": rows, "x": columns, "1": 0}
+        chosen: dict[str, int | slice] = {"n": frames, "y": rows, "x": columns, "1": 0, "c": slice(None)}
         part = np.asarray(array[tuple(chosen[axis] for axis in self._axes)])
         left = [axis for axis in self._axes if isinstance(chosen[axis], slice)]
-        return part.transpose([left.index(axis) for axis in AXES if axis in left])
+        return part.transpose([left.index(axis) for axis in COLOUR_AXES if axis in left])
 
 
 class NpyFrames(ArrayStack):
@@ -148,6 +155,7 @@ class ZarrFrames(ArrayStack):
 
     def _files(self, indices: range) -> Sequence[str]:
         chosen = {"n": slice(indices.start, indices.stop), "y": self.rows, "x": self.columns, "1": slice(0, 1)}
+        chosen["c"] = slice(0, 4)
         return [f"{self._folder}/{name}" for name in self._shards.names(chosen[axis] for axis in self._axes)]
 
     def _cut(self, array: Any, frames: int | slice, rows: slice, columns: slice) -> NDArray[Any]:
@@ -188,7 +196,7 @@ def open_mat(path: Path, dataset: str | None, axes: str | None, roi: Sequence[in
     if h5py.is_hdf5(path):
         return Hdf5Frames(path, axes[::-1], roi, dataset)
     file = MatFile(path)
-    stacks = [name for name, shape in file.shapes.items() if len(shape) == 3]
+    stacks = [name for name, shape in file.shapes.items() if len(shape) == len(axes)]
     name = dataset if dataset is not None else _only(path, stacks)
     if name not in file.shapes:
         raise missing_dataset(path, name, list(file.shapes))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import lzma
 import math
+import operator
 import struct
 import zlib
 from collections.abc import Iterator
@@ -83,9 +84,22 @@ class TiffPages:
         if len(self.shape) != 2 or self.pages[0].dtype is None or self.dtype.kind not in "fiu":
             raise InvalidInputError(
                 f"{self.path}: grey pages were expected, got {self.pages[0].dtype} pages of shape {self.shape}"
+                + ("; say which plane, red, green or blue" if len(self.shape) == 3 else "")
             )
         rows, columns = self.shape
         return rows, columns
+
+    def require_colour(self) -> tuple[int, int]:
+        """(rows, columns), or an error if the pages are no images of three colours, by pixels or by planes."""
+        shape = self.shape
+        if len(shape) == 3 and shape[0] in (3, 4) and shape[2] not in (3, 4):
+            shape = (*shape[1:], shape[0])
+        if len(shape) != 3 or shape[2] not in (3, 4) or self.dtype.kind not in "fiu":
+            raise InvalidInputError(
+                f"{self.path}: colour pages (rows, columns, 3) were expected, got {self.pages[0].dtype} pages of shape "
+                f"{self.shape}; leave out plane for grey ones, or say mosaic for the numbers of the sensor itself"
+            )
+        return shape[0], shape[1]
 
     def read(self, index: int) -> NDArray[Any]:
         """The pixels of one page."""
@@ -110,7 +124,7 @@ class TiffPages:
                 raise InvalidInputError(
                     f"{self.path}: page {number} is made of {parts} parts, of which {sum(map(bool, counts))} are there"
                 )
-            ends.append(max(map(sum, zip(offsets, counts, strict=True))))
+            ends.append(max(map(operator.add, offsets, counts)))
             if page.is_contiguous:
                 ends.append(offsets[0] + page.nbytes)
         if size < max(ends):

@@ -18,38 +18,49 @@ from fouriscope.cli.last_resort import exit_code_of
 COMMANDS = {
     "demo": (
         "demo:run_demo",
-        "Simulate the paper's microscope, reconstruct with and without a prior, and draw the result.",
+        "Simulate a microscope, reconstruct its frames with and without a prior, and draw the results.",
     ),
     "simulate": (
         "simulate:run_simulation",
-        "Simulate an acquisition with the paper's microscope, ready for `fouriscope reconstruct` (or `field`).",
+        "Simulate an acquisition for `fouriscope reconstruct`, `field` or `watch`.",
     ),
-    "reconstruct": ("reconstruct:run_reconstruction", "Reconstruct what a configuration describes into a run folder."),
+    "reconstruct": (
+        "reconstruct:run_reconstruction",
+        "Reconstruct an image from the frames that a configuration describes.",
+    ),
     "resume": ("reconstruct:run_resumption", "Continue an interrupted run from its last checkpoint."),
     "watch": (
         "watch:run_watch",
-        "Reconstruct while an acquisition program is still writing frames, and say when more no longer help.",
+        "Reconstruct while frames are still being acquired, and say when more frames no longer help.",
     ),
     "field": (
         "field:run_field",
-        "Reconstruct the whole field of view in tiles, on all cores or on a Dask cluster. Interrupted, it goes on.",
+        "Reconstruct the whole field of view in tiles. Run it again to continue after an interruption.",
+    ),
+    "colour": (
+        "colour:run_colour",
+        "Reconstruct a field in three wavelengths and register them. Run it again to continue after an interruption.",
+    ),
+    "multiplex": (
+        "multiplex:run_multiplex",
+        "Add frames of single LEDs to frames of several LEDs at once.",
     ),
     "import": (
         "importing:run_import",
-        "Recognise an acquisition, say what was found and what is missing, and write its acquisition.toml.",
+        "Recognise the files of an acquisition and write a configuration for them.",
     ),
     "tune": (
         "tune:run_tuning",
-        "Choose the strength of the prior by what predicts held-out frames best, and write it into the configuration.",
+        "Find the strength of the prior that predicts held-out frames best, and write it into the configuration.",
     ),
     "paper": (
         "paper:run_paper_command",
-        "Run the paper's experiments again: its figures and numbers, beside ours. Interrupted, it resumes.",
+        "Repeat the experiments of the paper and compare the results. Run it again to continue after an interruption.",
     ),
-    "info": ("info:show_info", "Say what a configuration compiles to and what is in its frames, with a verdict."),
+    "info": ("info:show_info", "Check a configuration and its frames, and say whether they are ready to reconstruct."),
     "denoise": ("denoise:run_denoise", "Denoise one image with a prior."),
-    "view": ("view:run_view", "Show runs in the browser, while they run and when they are done."),
-    "priors": ("denoise:show_priors", "List the priors: what each is, and whether it can be used here."),
+    "view": ("view:run_view", "Show runs in the browser, while they run or afterwards."),
+    "priors": ("denoise:show_priors", "List the priors and say which of them can be used on this machine."),
 }
 
 
@@ -62,6 +73,9 @@ class Commands(TyperGroup):
             alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
             alone.command(name)(pkgutil.resolve_name(f"fouriscope.cli.{COMMANDS[name][0]}"))
             command = typer.main.get_command(alone)
+            for option in command.params:
+                if getattr(option, "is_bool_flag", False):
+                    option.metavar = ""  # a flag takes no value, so help names no type for it
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
@@ -72,7 +86,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     name="fouriscope",
     cls=Commands,
-    help="Fourier ptychographic microscopy with plug-and-play priors, solved online.",
+    help="High-resolution quantitative images from the frames of an LED-array microscope.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -94,7 +108,7 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Fourier ptychographic microscopy with plug-and-play priors, solved online."""
+    """High-resolution quantitative images from the frames of an LED-array microscope."""
 
 
 def main() -> None:

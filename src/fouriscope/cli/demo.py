@@ -41,15 +41,15 @@ MARKER = "made-by-fouriscope-demo"
 
 
 def run_demo(
-    out: Annotated[Path, typer.Option(help="Folder for the pictures and runs; replaced if it is a demo's.")] = Path(
-        "demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the pictures and runs. The folder of an earlier demo is replaced.")
+    ] = Path("demo"),
     iterations: Annotated[int, typer.Option(min=1, help="Iterations of each reconstruction.")] = 300,
-    seed: Annotated[int, typer.Option(min=0, help="Of noise and minibatches.")] = 0,
-    view: Annotated[bool, typer.Option("--view", help="Look on in the browser while it works.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise and of the minibatches.")] = 0,
+    view: Annotated[bool, typer.Option("--view", help="Show the progress in the browser.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate the paper's microscope, reconstruct with and without a prior, and draw the result."""
+    """Simulate a microscope, reconstruct its frames with and without a prior, and draw the results."""
     console = console_of(quiet)
     if out.exists() and not (out.is_dir() and ((out / MARKER).exists() or not any(out.iterdir()))):
         raise InvalidInputError(f"{out} exists and was not made by a demo; choose another folder with --out")
@@ -103,7 +103,7 @@ def _every_method(
             graceful_interrupt() as interrupt,
             shown_progress(console, Iterations(iterations), f"{name:<14}") as progress,
         ):
-            results[name] = run(name, prior, [*progress, interrupt])
+            results[name] = run(name, prior, [progress, interrupt])
         if results[name].stop_reason == "interrupted":
             raise KeyboardInterrupt
     return results
@@ -117,6 +117,7 @@ def _config(folder: Path, prior: PriorLike, iterations: int, seed: int) -> RunCo
         "prior": as_prior(prior).spec(),
         "solver": {"batch": BATCH, "seed": seed},
         "stop": {"iterations": iterations},
+        "verdict": {"enabled": False},  # the truth is known
     }
     return parse_config(document, where=str(path))
 

@@ -32,19 +32,21 @@ def run_denoise(
     image: Annotated[Path, typer.Argument(help="A grey image: TIFF, PNG or .npy.")],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", help="TIFF and .npy are written in float; a PNG in the 8 or 16 bits of the image."),
+        typer.Option(
+            "--out", "-o", help="Image to write. TIFF and .npy hold floats; PNG has the bit depth of the input."
+        ),
     ],
     sigma: Annotated[
         float,
         typer.Option(
-            help="Noise level in units of the image as stored: of 0…255 for an 8-bit PNG. "
-            "For a prior with an objective (box, l1, tv) its square is the weight."
+            help="Noise level, in the units of the stored image (0…255 for an 8-bit PNG). "
+            "For a prior with an objective (box, l1, tv) the weight is its square."
         ),
     ],
-    prior: Annotated[str, typer.Option(help="One of those that `fouriscope priors` lists.")] = "bm3d",
+    prior: Annotated[str, typer.Option(help="Name of the prior, as listed by `fouriscope priors`.")] = "bm3d",
     option: Annotated[
         list[str] | None,
-        typer.Option(help="A parameter of the prior as key=value, value as in TOML; can be repeated."),
+        typer.Option(help="Parameter of the prior as key=value, with a TOML value. Can be repeated."),
     ] = None,
     force: Force = False,
     quiet: Quiet = False,
@@ -75,7 +77,7 @@ def run_denoise(
 
 
 def show_priors() -> None:
-    """List the priors: what each is, and whether it can be used here."""
+    """List the priors and say which of them can be used on this machine."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("name", "what it is", "objective", "here"):
         table.add_column(column, overflow="fold", no_wrap=column in ("name", "objective"))

@@ -28,30 +28,38 @@ def run_field(
     config: Config,
     out: Annotated[
         Path | None,
-        typer.Option(help="The folder; default: field beside CONFIG. One that is there goes on."),
+        typer.Option(
+            help="Folder of the result. Default: the folder field beside CONFIG. An unfinished field is continued."
+        ),
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(help="Address or scheduler file of a running Dask cluster; without, workers start here."),
+        typer.Option(help="Address or scheduler file of a running Dask cluster. Default: workers on this machine."),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes, one thread each; default: all cores. Of a cluster: to wait for."),
+        typer.Option(
+            min=1,
+            help="Worker processes, one thread each. Default: one per core. With --scheduler: workers to wait for.",
+        ),
     ] = None,
     memory: Annotated[
-        str | None, typer.Option(help="Of each worker, such as 2GB; a share of the machine's otherwise.")
+        str | None,
+        typer.Option(help="Memory of each worker, such as 2GB. Default: an equal share of the machine's memory."),
     ] = None,
-    tile: Annotated[int | None, typer.Option(min=16, help="Frame pixels along a side of a tile; 128.")] = None,
+    tile: Annotated[int | None, typer.Option(min=16, help="Side of a tile in frame pixels. Default: 128.")] = None,
     overlap: Annotated[
-        float | None, typer.Option(help="Part of a tile that it shares with its neighbour, 0.05 to 0.5; 0.2.")
+        float | None, typer.Option(help="Share of a tile that overlaps its neighbour, from 0.05 to 0.5. Default: 0.2.")
     ] = None,
-    attempts: Annotated[int, typer.Option(min=1, help="How often a tile is begun before it is given up.")] = 5,
-    plan: Annotated[bool, typer.Option("--plan", help="Only say what it would take: time, memory and disk.")] = False,
+    attempts: Annotated[int, typer.Option(min=1, help="Attempts per tile before it counts as failed.")] = 5,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only estimate the time, memory and disk space that it needs.")
+    ] = False,
     quiet: Quiet = False,
 ) -> int:
-    """Reconstruct the whole field of view in tiles, on all cores or on a Dask cluster. Interrupted, it goes on.
+    """Reconstruct the whole field of view in tiles. Run it again to continue after an interruption.
 
-    Exit code 1 means that tiles failed: they are named, and the rest is there.
+    Exit code 1 means that some tiles failed. They are named, and the others are in the result.
     """
     described, base, console = load_config(config), config.parent, console_of(quiet)
     worker_bytes = None if memory is None else parse_bytes(memory)
@@ -89,7 +97,7 @@ def run_field(
             )
     except KeyboardInterrupt:
         again = f"fouriscope field {config}{f' --out {out}' if out is not None else ''}"
-        console.print(f"interrupted; tiles that are done are kept, go on with: {escape(again)}")
+        console.print(f"interrupted; finished tiles are kept; to continue: {escape(again)}")
         return INTERRUPTED
     _report(result, console)
     return 1 if result.failed else 0

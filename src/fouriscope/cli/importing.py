@@ -20,23 +20,27 @@ from fouriscope.run.toml_lines import parsed_sets
 
 
 def run_import(
-    path: Annotated[Path, typer.Argument(help="A file or folder with frames, of any format that is understood.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The description to write.")] = Path("acquisition.toml"),
+    path: Annotated[
+        Path, typer.Argument(help="A file or folder with frames, in any supported format (docs/formats.md).")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The configuration to write.")] = Path("acquisition.toml"),
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help="section.key=value for what the files do not say; can be repeated."),
+        typer.Option("--set", help="A value that the files do not state, as section.key=value. Can be repeated."),
     ] = None,
     force: Force = False,
     to_zarr: Annotated[
         bool,
-        typer.Option("--to-zarr", help="Rewrite the frames as Zarr beside OUT, from which tiles are read quickly."),
+        typer.Option("--to-zarr", help="Also store the frames as Zarr beside OUT. Tiles are read from it quickly."),
     ] = False,
-    memory: Annotated[str | None, typer.Option(help="For --to-zarr, such as 64MB or 2GB; 256MB otherwise.")] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="Memory for --to-zarr, such as 64MB or 2GB. Default: 256MB.")
+    ] = None,
     quiet: Quiet = False,
 ) -> int:
-    """Recognise an acquisition, say what was found and what is missing, and write its acquisition.toml.
+    """Recognise the files of an acquisition and write a configuration for them.
 
-    Exit code 1 means that keys are missing: they stand in the file as comments to fill in.
+    Exit code 1 means that the files do not state everything. Fill in the commented keys of the configuration.
     """
     console, sets = console_of(quiet), sets or []
     if memory is not None and not to_zarr:

@@ -32,12 +32,14 @@ VEIL = 0.2  # of a dark frame's mean: stray light that is worth a warning
 
 def show_info(
     config: Config,
-    frames: Annotated[bool, typer.Option("--frames", help="Statistics of each frame, one line an LED.")] = False,
-    sheet: Annotated[Path | None, typer.Option(help="Write a contact sheet: each frame at its LED's place.")] = None,
+    frames: Annotated[bool, typer.Option("--frames", help="Print statistics of the frames, one line per LED.")] = False,
+    sheet: Annotated[
+        Path | None, typer.Option(help="Write a contact sheet that shows each frame at the position of its LED.")
+    ] = None,
 ) -> int:
-    """Say what a configuration compiles to and what is in its frames, with a verdict.
+    """Check a configuration and its frames, and say whether they are ready to reconstruct.
 
-    Exit code 2 means that a reconstruction would be refused; the verdict says why.
+    Exit code 2 means that `reconstruct` would refuse the configuration. The last line says why.
     """
     described, base, console = load_config(config), config.parent, console_of()
     geometry = build_geometry(described, base)

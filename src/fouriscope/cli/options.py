@@ -15,13 +15,17 @@ __all__ = ["INTERRUPTED", "CheckpointSeconds", "Config", "Force", "Memory", "Qui
 
 Config = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
 CheckpointSeconds = Annotated[
-    float | None, typer.Option(min=0, help="Time between checkpoints (10 s); 0 writes one after every iteration.")
+    float | None,
+    typer.Option(min=0, help="Seconds between checkpoints. Default: 10. With 0, every iteration writes one."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")]
 Memory = Annotated[
-    str | None, typer.Option(help="For frames read from disk, such as 64MB or 2GB; otherwise frames.memory of CONFIG.")
+    str | None,
+    typer.Option(
+        help="Memory for frames, such as 64MB or 2GB; the rest stays on disk. Default: frames.memory of CONFIG."
+    ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 
 
 class _Output(Console):

@@ -54,26 +54,34 @@ class _Job:
 
 def run_paper_command(
     images: Annotated[
-        Path | None, typer.Option(help="Folder with the paper's images (or others); scikit-image's otherwise.")
+        Path | None, typer.Option(help="Folder with the paper's images or others. Default: images of scikit-image.")
     ] = None,
     figure: Annotated[str, typer.Option(help="1, 2, 3, 4 or all (4 only with --data).")] = "all",
     data: Annotated[
         Path | None,
-        typer.Option(help="For figure 4: a measured acquisition, as `fouriscope import` writes it."),
+        typer.Option(
+            help="For figure 4: the configuration of a measured acquisition, as written by `fouriscope import`."
+        ),
     ] = None,
     zoom: Annotated[
         list[str] | None,
-        typer.Option(help="A close-up of figure 4, row,column,size in pixels; once or twice. Chosen otherwise."),
+        typer.Option(help="Close-up of figure 4: row,column,size in pixels, given once or twice. Default: automatic."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for figures, report and everything computed on the way.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the figures, the report and all intermediate results.")] = Path(
         "paper"
     ),
-    quick: Annotated[bool, typer.Option("--quick", help="Two images, fewer iterations.")] = False,
+    bandwidth: Annotated[
+        float,
+        typer.Option(min=0, max=1e-7, help="Also simulate light of this bandwidth (FWHM in metres). The paper: 20e-9."),
+    ] = 0.0,
+    quick: Annotated[bool, typer.Option("--quick", help="Use two images and fewer iterations.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run the paper's experiments again: its figures and numbers, beside ours. Interrupted, it resumes."""
+    """Repeat the experiments of the paper and compare the results. Run it again to continue after an interruption."""
     console = console_of(quiet)
     figures, squares = _wanted(figure, data, zoom or [])
+    if bandwidth and not figures:
+        raise InvalidInputError("--bandwidth is simulated, for figures 1 to 3; figure 4 is measured")
     specimen = None if data is None else Specimen.load(data)
     if specimen is not None:
         for square in squares:
@@ -100,7 +108,13 @@ def run_paper_command(
             if figures:
                 protocol = Protocol.quick() if quick else Protocol()
                 summary = run_paper(
-                    out, images=images, figures=figures, protocol=protocol, listener=listener, more=figure4
+                    out,
+                    images=images,
+                    figures=figures,
+                    protocol=protocol,
+                    listener=listener,
+                    bandwidth=bandwidth,
+                    more=figure4,
                 )
             else:
                 figure4()

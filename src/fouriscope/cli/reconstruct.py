@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ from rich.markup import escape
 
 from fouriscope.cli.last_resort import keep_details_in
 from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Config, Memory, Quiet, console_of
-from fouriscope.cli.progress import graceful_interrupt, shown_progress
+from fouriscope.cli.progress import duration, graceful_interrupt, shown_progress, snr_line
 from fouriscope.errors import RunFolderError
 from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import Result, RunFolder, load_config, resume_run, start_run
@@ -25,12 +26,14 @@ from fouriscope.solvers import Callback
 
 def run_reconstruction(
     config: Config,
-    out: Annotated[Path | None, typer.Option(help="The run folder; default: run beside the configuration.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder. Default: the folder run beside the configuration.")
+    ] = None,
     checkpoint_seconds: CheckpointSeconds = None,
     memory: Memory = None,
     quiet: Quiet = False,
 ) -> int:
-    """Reconstruct what a configuration describes into a run folder."""
+    """Reconstruct an image from the frames that a configuration describes."""
     console, base = console_of(quiet), config.parent
     described = with_memory(load_config(config), memory)
     folder = out if out is not None else base / "run"
@@ -42,7 +45,7 @@ def run_reconstruction(
     return _watched(
         folder,
         described.stop,
-        lambda callbacks: start_run(
+        lambda callbacks, stage: start_run(
             described,
             base,
             folder,
@@ -50,6 +53,7 @@ def run_reconstruction(
             checkpoint_seconds=checkpoint_seconds,
             on_start=None if quiet else warn,
             tell=lambda line: console.print(escape(line)),
+            stage=stage,
         ),
         console,
     )
@@ -57,7 +61,9 @@ def run_reconstruction(
 
 def run_resumption(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    iterations: Annotated[int | None, typer.Option(min=1, help="A new total, to go on with a finished run.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, help="New total number of iterations, to continue a finished run.")
+    ] = None,
     checkpoint_seconds: CheckpointSeconds = None,
     memory: Memory = None,
     quiet: Quiet = False,
@@ -72,30 +78,39 @@ def run_resumption(
     return _watched(
         run,
         stop,
-        lambda callbacks: resume_run(
-            run, callbacks=callbacks, iterations=iterations, checkpoint_seconds=checkpoint_seconds, memory=memory
+        lambda callbacks, stage: resume_run(
+            run,
+            callbacks=callbacks,
+            iterations=iterations,
+            checkpoint_seconds=checkpoint_seconds,
+            memory=memory,
+            stage=stage,
         ),
         console_of(quiet),
     )
 
 
-def _watched(folder: Path, stop: Stop, run: Callable[[list[Callback]], Result], console: Console) -> int:
+def _watched(
+    folder: Path, stop: Stop, run: Callable[[list[Callback], Callable[[str], object]], Result], console: Console
+) -> int:
     """Run, with its progress, and say what came of it; returns the exit code."""
     keep_details_in(folder)
+    began = time.monotonic()
     with (
         graceful_interrupt() as interrupt,
         shown_progress(console, build_stop(stop), "reconstructing") as progress,
     ):
-        result = run([*progress, interrupt])
+        result = run([progress, interrupt], progress.stage)
     last = result.history.last
     console.print(
         f"{result.phase.shape[0]} × {result.phase.shape[1]} pixels of {result.pixel[0] * 1e6:.4g} µm after "
-        f"{last.iteration} iterations, {last.frames_seen} frames, {last.seconds:.1f} s (stopped: {result.stop_reason})"
+        f"{last.iteration} iterations, {last.frames_seen} frames, {duration(time.monotonic() - began)}, "
+        f"{duration(last.seconds)} of it in iterations (stopped: {result.stop_reason})"
     )
     if "snr" in last.as_dict():
-        console.print(f"SNR {last.snr:.2f} dB without the constant that cannot be observed, {last.snr_raw:.2f} dB raw")
+        console.print(snr_line(last))
     if result.stop_reason == "interrupted":
-        console.print(f"interrupted; go on with: fouriscope resume {escape(str(folder))}")
+        console.print(f"interrupted; to continue: fouriscope resume {escape(str(folder))}")
         return INTERRUPTED
     written = sorted(path.name for path in (folder / "result").iterdir())
     console.print(f"{escape(str(folder))}/result: {', '.join(written)}")

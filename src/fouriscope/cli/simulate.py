@@ -41,53 +41,84 @@ def run_simulation(
     out: Annotated[Path, typer.Argument(help="Folder to write frames.tif, truth.tif and config.toml into.")],
     image: Annotated[
         Path | None,
-        typer.Option(help="A grey image (TIFF, PNG or .npy) as the phase; scikit-image's camera otherwise."),
+        typer.Option(help="Grey image (TIFF, PNG or .npy) to use as the phase. Default: scikit-image's camera."),
     ] = None,
     phase_range: Annotated[
-        float, typer.Option(help="Phase of the brightest pixel, in radians; the darkest has 0.")
+        float, typer.Option(help="Phase of the brightest pixel in radians. The darkest pixel has phase 0.")
     ] = 0.3,
-    snr: Annotated[float, typer.Option(help="White noise at this SNR in dB.")] = 40.0,
-    noise: Annotated[str, typer.Option(help="The SNR holds over the whole `stack`, or for each `frame`.")] = "stack",
+    snr: Annotated[float, typer.Option(help="SNR of the white noise, in dB.")] = 40.0,
+    noise: Annotated[
+        str, typer.Option(help="Whether the SNR is that of the whole `stack` or of each `frame`.")
+    ] = "stack",
     photons: Annotated[
-        float | None, typer.Option(max=1e12, help="Photon noise instead: electrons a pixel in the empty bright field.")
+        float | None,
+        typer.Option(
+            max=1e12, help="Use photon noise instead, with so many electrons per pixel in the empty bright field."
+        ),
     ] = None,
     frame: Annotated[int, typer.Option(min=8, help="Rows and columns of a frame.")] = 100,
-    radius: Annotated[float, typer.Option(help="Radius of the LED disc in pitches; 9.5 gives 293 LEDs.")] = 9.5,
+    radius: Annotated[float, typer.Option(help="Radius of the disc of LEDs, in pitches. 9.5 gives 293 LEDs.")] = 9.5,
     patterns: Annotated[
         str | None,
-        typer.Option(help=f"Several LEDs a frame: {NAMES}, or a file (docs/sources.md)."),
+        typer.Option(help=f"Several LEDs per frame: {NAMES}, or a file (docs/sources.md)."),
     ] = None,
-    die: Annotated[float, typer.Option(help="Side of the LEDs' square dies in metres; 0.5 mm is 0.5e-3.")] = 0.0,
-    bandwidth: Annotated[float, typer.Option(help="Of the light, FWHM in metres; 20 nm is 20e-9.")] = 0.0,
+    die: Annotated[float, typer.Option(help="Side of the square die of each LED, in metres. 0.5e-3 is 0.5 mm.")] = 0.0,
+    bandwidth: Annotated[float, typer.Option(help="Bandwidth of the light (FWHM) in metres. 20e-9 is 20 nm.")] = 0.0,
     field: Annotated[
         bool,
-        typer.Option("--field/--no-field", help="A large field: angles change over it, and it is not periodic."),
+        typer.Option(
+            "--field/--no-field",
+            help="Simulate a large field. The illumination angles change across it, and it is not periodic.",
+        ),
     ] = False,
     curvature: Annotated[
         float,
         typer.Option(
-            "--field-curvature", help="With --field: defocus in metres at the frame's corner, by the distance squared."
+            "--field-curvature",
+            help="With --field: defocus at the corner in metres. It grows with the square of the distance.",
         ),
     ] = 0.0,
     live: Annotated[
         bool,
-        typer.Option("--live/--no-live", help="One file a frame into OUT/frames, at its time: try `fouriscope watch`."),
+        typer.Option(
+            "--live/--no-live",
+            help="Write one file per frame into OUT/frames at the rate of a microscope, to try `fouriscope watch`.",
+        ),
     ] = False,
-    rate: Annotated[float, typer.Option(help="With --live: frames a second.")] = 5.0,
-    order: Annotated[str, typer.Option(help="With --live: `na`, from the axis outwards, or `random`.")] = "na",
+    rate: Annotated[float, typer.Option(help="With --live: frames per second.")] = 5.0,
+    order: Annotated[
+        str, typer.Option(help="With --live: order of the LEDs, `na` (from the axis outwards) or `random`.")
+    ] = "na",
     hostile: Annotated[
         int | None,
         typer.Option(
-            min=0, metavar="SEED", help="Instead: the microscope with faults that SEED draws; no other option counts."
+            min=0,
+            metavar="SEED",
+            help="Simulate a microscope with random faults instead. All other options are ignored.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same frames.")] = 0,
+    colour: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Simulate a stained sample in three wavelengths instead, as `files`, `planes` of colour images or a "
+            "Bayer `mosaic`. Of the options above, only --frame, --radius and --photons are used.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise. The same seed gives the same frames.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate an acquisition with the paper's microscope, ready for `fouriscope reconstruct` (or `field`)."""
+    """Simulate an acquisition for `fouriscope reconstruct`, `field` or `watch`."""
     console = console_of(quiet)
     if hostile is not None:
         run_hostile(out, hostile, console)
+        return
+    if colour is not None:
+        from fouriscope.cli.simulate_colour import run_colours
+
+        _check_new(out)
+        _check_memory(3 * frame, radius, field=False)
+        run_colours(out, colour, frame=frame, radius=radius, photons=photons, seed=seed, console=console)
         return
     if noise not in ("stack", "frame"):
         raise InvalidInputError(f"--noise must be 'stack' or 'frame', got {noise!r}")
@@ -151,11 +182,11 @@ def run_hostile(out: Path, seed: int, console: Console) -> None:
     data, truth = microscope.acquire(seed)
     out.mkdir(parents=True, exist_ok=True)
     field = truth.object
-    _write_tiff(out / "truth.tif", np.stack([np.abs(field), np.angle(field)]).astype(np.float32))
+    write_tiff(out / "truth.tif", np.stack([np.abs(field), np.angle(field)]).astype(np.float32))
     write_text(out / "truth.json", json.dumps(_told(microscope, truth), indent=1))
     frames = data.frames
     assert isinstance(frames, CalibratedFrames)
-    _write_tiff(out / "frames.tif", np.stack([frames.frames.frame(index) for index in range(len(data))]))
+    write_tiff(out / "frames.tif", np.stack([frames.frames.frame(index) for index in range(len(data))]))
     document = {
         "frames": {"path": "frames.tif", "offset": frames.offset, "gain": frames.gain},
         "microscope": {key: getattr(microscope, key) for key in PAPER_MICROSCOPE},
@@ -228,7 +259,7 @@ def write_field(out: Path, simulation: FieldSimulation, illumination: dict[str, 
     if simulation.camera is not None:
         section |= {"offset": simulation.offset, "gain": simulation.gain}
     _write_pages(out / "frames.tif", simulation.frames(), simulation.shape, simulation.dtype)
-    _write_tiff(out / "truth.tif", simulation.truth)
+    write_tiff(out / "truth.tif", simulation.truth)
     document: dict[str, Any] = {
         "frames": section,
         "microscope": _microscope(simulation.model.optics),
@@ -246,7 +277,7 @@ def write_field(out: Path, simulation: FieldSimulation, illumination: dict[str, 
 def write_acquisition(out: Path, data: Acquisition, illumination: dict[str, Any]) -> None:
     """frames.tif (one page a frame), truth.tif, and the configuration that names them, which comes last."""
     frames = data.frames.frames if isinstance(data.frames, CalibratedFrames) else data.frames
-    _write_tiff(out / "frames.tif", np.stack([frames.frame(index) for index in range(len(data))]))
+    write_tiff(out / "frames.tif", np.stack([frames.frame(index) for index in range(len(data))]))
     write_text(out / "config.toml", tomli_w.dumps(describe_acquisition(out, data, illumination)))
 
 
@@ -256,7 +287,7 @@ def describe_acquisition(out: Path, data: Acquisition, illumination: dict[str, A
     if isinstance(data.frames, CalibratedFrames):
         section |= {"offset": data.frames.offset, "gain": data.frames.gain}
     if data.truth is not None:
-        _write_tiff(out / "truth.tif", data.truth)
+        write_tiff(out / "truth.tif", data.truth)
         section["truth"] = "truth.tif"
     return {
         "frames": section,
@@ -273,11 +304,12 @@ def _microscope(optics: Optics) -> dict[str, float]:
     return PAPER_MICROSCOPE | ({"bandwidth": optics.bandwidth} if optics.bandwidth else {})
 
 
-def _write_tiff(path: Path, array: NDArray[Any]) -> None:
+def write_tiff(path: Path, array: NDArray[Any], *, colour: bool = False) -> None:
+    """One page per image of ``array``, grey or in ``colour``."""
     import tifffile
 
     buffer = io.BytesIO()
-    tifffile.imwrite(buffer, array, photometric="minisblack")
+    tifffile.imwrite(buffer, array, photometric="rgb" if colour else "minisblack")
     with atomic_write(path) as file:
         file.write(buffer.getbuffer())
 

@@ -27,29 +27,35 @@ from fouriscope.tuning import Criterion, Trial, Tuning, tune_config
 
 
 def run_tuning(
-    config: Annotated[Path, typer.Argument(help="The configuration, a TOML file; the choice is written into it.")],
+    config: Annotated[Path, typer.Argument(help="The configuration, a TOML file. The result is written into it.")],
     key: Annotated[
         list[str] | None,
-        typer.Option(help="What to choose; can be repeated, then one after the other. Default: prior.strength."),
+        typer.Option(help="The key to tune. Repeat it to tune several keys in turn. Default: prior.strength."),
     ] = None,
     criterion: Annotated[
         str | None,
         typer.Option(help="`truth` or `held-out` frames. Default: the truth, where the configuration names one."),
     ] = None,
-    held_out: Annotated[int | None, typer.Option(min=1, help="Frames to hold out; default: 8 %.")] = None,
+    held_out: Annotated[int | None, typer.Option(min=1, help="Number of frames to hold out. Default: 8 %.")] = None,
     iterations: Annotated[
-        int | None, typer.Option(min=1, help="Of the first run, instead of the configuration's; trials take a third.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Iterations of the first run. Default: those of the configuration. Each trial takes a third of them.",
+        ),
     ] = None,
-    evaluations: Annotated[int, typer.Option(min=1, help="Trials at most.")] = 12,
+    evaluations: Annotated[int, typer.Option(min=1, help="Largest number of trials.")] = 12,
     figure: Annotated[
-        Path | None, typer.Option(help="Where to draw the curve; default: CONFIG's name + .tuning.png.")
+        Path | None, typer.Option(help="File for the plot of the trials. Default: the name of CONFIG with .tuning.png.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the choice, but leave the file as it is.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the result and leave the configuration unchanged.")
+    ] = False,
     quiet: Quiet = False,
 ) -> int:
-    """Choose the strength of the prior by what predicts held-out frames best, and write it into the configuration.
+    """Find the strength of the prior that predicts held-out frames best, and write it into the configuration.
 
-    Exit code 1 means that the frames cannot tell: all strengths predict them equally well, and nothing is written.
+    Exit code 1 means that all strengths predict the frames equally well. Nothing is written then.
     """
     console = console_of(quiet)
     if criterion not in (None, "truth", "held-out"):

@@ -27,12 +27,16 @@ END_SECONDS = 5.0
 
 
 def run_view(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, live or finished, or a folder of runs.")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of 127.0.0.1; 0 takes a free one.")] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page, or only say where.")] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the address, and errors.")] = False,
+    runs: Annotated[
+        list[Path], typer.Argument(help="Run folders, running or finished, or a folder that contains runs.")
+    ],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1. 0 chooses a free port.")] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser, or only print its address.")
+    ] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the address and errors.")] = False,
 ) -> None:
-    """Show runs in the browser, while they run and when they are done."""
+    """Show runs in the browser, while they run or afterwards."""
     console = console_of()
     folders = run_folders(runs)
     with asked_to_end() as ended, served(folders, console=console, port=port, browser=browser, quiet=quiet):

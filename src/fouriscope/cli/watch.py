@@ -16,7 +16,7 @@ from rich.text import Text
 
 from fouriscope.cli.last_resort import keep_details_in
 from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Quiet, console_of
-from fouriscope.cli.progress import asked_to_stop
+from fouriscope.cli.progress import asked_to_stop, snr_line
 from fouriscope.errors import InvalidInputError
 from fouriscope.live import WatchedFolder
 from fouriscope.run import Result, load_config
@@ -26,24 +26,28 @@ CONVERGED = "converged"
 
 
 def run_watch(
-    folder: Annotated[Path, typer.Argument(help="Where frames come, one image each; it may come later, too.")],
-    config: Annotated[Path, typer.Option(help="The configuration, a TOML file; FOLDER stands in for frames.path.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder that receives the frames, one image file per frame. It may not exist yet.")
+    ],
+    config: Annotated[Path, typer.Option(help="The configuration, a TOML file. FOLDER replaces its frames.path.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="The run folder; default: run beside CONFIG. One that was stopped here goes on."),
+        typer.Option(help="The run folder. Default: the folder run beside CONFIG. An interrupted run is continued."),
     ] = None,
     until: Annotated[
         str,
-        typer.Option(help="`converged`: \\[stop] of CONFIG, counted from the last frame; or seconds without a frame."),
+        typer.Option(
+            help="When to stop: `converged` (\\[stop] of CONFIG, from the last frame), or seconds without a new frame."
+        ),
     ] = "converged",
     first_number: Annotated[
         int | None,
-        typer.Option(min=0, max=1, help="Whether the numbers in file names count LEDs from 0 or 1. docs/live.md"),
+        typer.Option(min=0, max=1, help="Whether the numbers in the file names start at 0 or 1 (docs/live.md)."),
     ] = None,
     checkpoint_seconds: CheckpointSeconds = None,
     quiet: Quiet = False,
 ) -> int:
-    """Reconstruct while an acquisition program is still writing frames, and say when more no longer help."""
+    """Reconstruct while frames are still being acquired, and say when more frames no longer help."""
     console = console_of(quiet)
     run_folder = out if out is not None else config.parent / "run"
     keep_details_in(run_folder)
@@ -74,7 +78,7 @@ def _report(result: Result, watched: WatchedFolder, run_folder: Path, console: C
         f"{result.stop_reason})"
     )
     if "snr" in last.as_dict():
-        console.print(f"SNR {last.snr:.2f} dB without the constant that cannot be observed, {last.snr_raw:.2f} dB raw")
+        console.print(snr_line(last))
     if live["arrived"] < live["expected"]:
         console.print(escape(live["outlook"]))
     console.print(f"{escape(str(run_folder))}/result: {escape(', '.join(_written(run_folder)))}")

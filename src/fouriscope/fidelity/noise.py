@@ -12,11 +12,13 @@ from fouriscope.acquisition import Frames
 # The share of the highest spatial frequencies in which an image is taken to hold noise alone: the corners of the
 # spectrum, which lie at or beyond the band 2 NA/λ of the intensity for any camera that samples it well.
 CORNER_SHARE = 0.05
+# The share of pixels that count: of a mosaic of colours at most half, and a little more at the edges of odd frames.
+MOST_OF_MOSAIC = 0.6
 
 
 def frame_noise(frame: NDArray[Any], mask: NDArray[Any] | None = None) -> float:
     """Standard deviation of the white noise in a frame, or in what a model leaves of it, from the corners of its
-    spectrum. Pixels where ``mask`` is 0 do not count, whatever they hold.
+    spectrum. Pixels where ``mask`` is 0 do not count, whatever they hold; of a mosaic of colours one lattice is asked.
 
     A Hann taper keeps the jump between opposite borders of a real (non-periodic) frame out of the corners. The power
     of white noise is distributed exponentially over the bins, so its mean is the median / log 2, and the median is not
@@ -27,6 +29,9 @@ def frame_noise(frame: NDArray[Any], mask: NDArray[Any] | None = None) -> float:
     >>> bool(abs(frame_noise(1 + noise) - 0.1) < 0.01)
     True
     """
+    lattice = None if mask is None else _only_lattice(np.asarray(mask) != 0)
+    if lattice is not None:
+        return frame_noise(frame[lattice])
     rows, columns = frame.shape
     taper = np.outer(np.hanning(rows + 2)[1:-1], np.hanning(columns + 2)[1:-1])
     image = np.asarray(frame, np.float64)
@@ -39,6 +44,16 @@ def frame_noise(frame: NDArray[Any], mask: NDArray[Any] | None = None) -> float:
     corner = radius >= np.quantile(radius, 1 - CORNER_SHARE)
     power = np.abs(spectrum[corner]) ** 2 / np.sum(taper**2)
     return float(np.sqrt(np.median(power) / np.log(2)))
+
+
+def _only_lattice(counts: NDArray[np.bool_]) -> tuple[slice, slice] | None:
+    """Every other row and column, if what counts are pixels of one kind of a colour camera: the spectrum of the others,
+    set to 0, would be that of the signal once more, at the highest frequencies."""
+    if counts.mean() > MOST_OF_MOSAIC:
+        return None
+    lattices = [(slice(row, None, 2), slice(column, None, 2)) for row in (0, 1) for column in (0, 1)]
+    best = max(lattices, key=lambda lattice: float(counts[lattice].mean()))
+    return best if counts[best].all() and min(counts[best].shape) > 1 else None
 
 
 class PerturbedFrames:

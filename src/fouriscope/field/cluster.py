@@ -14,6 +14,7 @@ from fouriscope.field.local import LocalWorkers
 from fouriscope.field.remote import DaskWorkers
 
 CONNECT_SECONDS = 30
+WORKERS_SECONDS = 300  # for as many workers as were asked for
 
 
 @contextmanager
@@ -91,9 +92,9 @@ def _forget(error: BaseException) -> None:
 
 def _await_workers(there: DaskWorkers, workers: int, scheduler: str) -> None:
     try:
-        there.client.wait_for_workers(workers, timeout=10 * CONNECT_SECONDS)
+        there.client.wait_for_workers(workers, timeout=WORKERS_SECONDS)
     except TimeoutError as error:
         raise ClusterError(
-            f"{workers} workers were asked for, {there.count} are at {scheduler} after {10 * CONNECT_SECONDS} s; "
+            f"{workers} workers were asked for, {there.count} are at {scheduler} after {WORKERS_SECONDS:g} s; "
             "start more, or ask for fewer with --workers"
         ) from error

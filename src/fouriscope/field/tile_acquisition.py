@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition import Acquisition
+from fouriscope.acquisition import Acquisition, Frames, FrameSequence
+from fouriscope.alignment.brightness import frame_means
 from fouriscope.alignment.sides import sides
+from fouriscope.optics.die import across_edge, has_die
+from fouriscope.optics.frame_sources import frame_sources
 from fouriscope.optics.patterns import Multiplexed, direct_light
 from fouriscope.run.assemble import build_acquisition
 from fouriscope.settings import RunConfig
 
 # Of a frame's direct light: where so much passes the pupil in a part of the tile only, the model still explains it.
 HARMLESS = 0.25
+# The least share of an LED's direct light, anywhere in a tile, with which its frame can be evened out.
+LEAST_SHARE = 0.1
+# Places along a side of a tile at which that share is computed; it is nearly linear in between.
+PLACES = 5
+# By how much a frame's brightness may differ from the share of direct light that the size of its LED says.
+AGREES = 0.2
 
 
 def tile_acquisition(config: RunConfig, base: Path, margin: int) -> Acquisition:
@@ -23,7 +33,7 @@ def tile_acquisition(config: RunConfig, base: Path, margin: int) -> Acquisition:
     acquisition = build_acquisition(config, base)
     weights = weights_in_tile(acquisition, margin)
     weights[contradicted(acquisition)] = 0.0
-    return replace(acquisition, weights=weights)
+    return replace(acquisition, weights=weights, frames=evened(acquisition, weights))
 
 
 def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64]:
@@ -32,7 +42,8 @@ def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64
     Seen from one corner of a tile such an LED is bright field, from another dark field, and its frame has an edge that
     no object has. One direction for the whole tile cannot explain it, and the attempt spoils the tile. A few LEDs are
     concerned, each in a strip of tiles; elsewhere it counts as ever. Of a pattern with many bright-field LEDs some may
-    come and go without harm.
+    come and go without harm. Of an LED with a size a part of the light passes, which changes slowly over the tile; its
+    frame counts if it can be evened out (:func:`evened`).
     """
     given = acquisition.frame_weights
     if getattr(acquisition.illumination, "height", None) is None:  # directions that are the same everywhere
@@ -40,6 +51,9 @@ def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64
     rows, columns = (size / 2 + margin for size in acquisition.frame_shape)
     pixel, (y, x) = acquisition.optics.pixel, acquisition.patch_center
     corners = [(y + down * rows * pixel, x + right * columns * pixel) for down in (-1, 1) for right in (-1, 1)]
+    if has_die(acquisition.illumination):
+        shares = np.array([_direct_share(acquisition, corner) for corner in corners])
+        return np.where((np.ptp(shares, axis=0) == 0) | (shares.min(axis=0) >= LEAST_SHARE), given, 0.0)
     lights = [direct_light(acquisition.illumination, acquisition.optics, corner) for corner in corners]
     return np.where(np.ptp(lights, axis=0) <= HARMLESS * np.max(lights, axis=0), given, 0.0)
 
@@ -49,10 +63,82 @@ def contradicted(acquisition: Acquisition) -> NDArray[np.intp]:
 
     Away from the axis real lenses vignette, and errors of the array add up. An LED that is believed to be bright field
     and gives a dark frame would be explained by an object that has swallowed its light, and one whose direct light
-    comes through in part, by stripes that the object does not have.
+    comes through in part, by stripes that the object does not have. Where the size of an LED says that a part comes
+    through, and the frame is as bright as that part, nothing is contradicted.
     """
     if isinstance(acquisition.illumination, Multiplexed):  # no LED is seen by itself
         return np.zeros(0, np.intp)
     na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
     bright, dark = sides(acquisition)
-    return np.flatnonzero(np.where(acquisition.optics.passes(na), ~bright, ~dark))
+    wrong = np.where(acquisition.optics.passes(na), ~bright, ~dark)
+    across = across_edge(acquisition.illumination, acquisition.optics, acquisition.patch_center)
+    return np.flatnonzero(np.where(across, _too_bright_or_dark(acquisition, across), wrong))
+
+
+def _too_bright_or_dark(acquisition: Acquisition, across: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Frames whose mean, beside that of the bright field, is not the share of direct light that they should hold."""
+    if not across.any():
+        return np.zeros(len(across), bool)
+    means = frame_means(acquisition)
+    if acquisition.gains is not None:
+        means = means / np.asarray(acquisition.gains)
+    share = _direct_share(acquisition, acquisition.patch_center)
+    bright = means[(share == 1) & np.isfinite(means)]
+    return np.abs(means / np.median(bright) - share) > AGREES if len(bright) else np.zeros(len(share), bool)
+
+
+def _direct_share(acquisition: Acquisition, place: tuple[float, float]) -> NDArray[np.float64]:
+    return frame_sources(acquisition.illumination, acquisition.optics, place).direct_light(acquisition.optics)
+
+
+class EvenedFrames(FrameSequence):
+    """Frames of a tile, some of them multiplied by the image that :func:`evened` made for them."""
+
+    def __init__(self, frames: Frames, factors: dict[int, NDArray[np.float32]]) -> None:
+        self.frames, self.factors = frames, factors
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.frames.shape
+
+    def frame(self, index: int) -> NDArray[Any]:
+        factor = self.factors.get(index)
+        frame = self.frames.frame(index)
+        return frame if factor is None else frame * factor
+
+
+def evened(acquisition: Acquisition, weights: NDArray[np.float64]) -> Frames:
+    """Frames as they would be if as much of each LED's direct light passed the pupil everywhere as in the middle.
+
+    Seen from another place of a tile, another share s(r) of an LED's die lies inside the pupil, and the frame is
+    brighter or darker in proportion: the direct light, and what interferes with it, is nearly all of such a frame. So
+    it is multiplied by s(middle)/s(r), and the one set of sources that a tile has explains it.
+    """
+    across = _across_anywhere(acquisition) & (weights > 0)
+    if not across.any():
+        return acquisition.frames
+    (rows, columns), pixel, (y, x) = acquisition.frame_shape, acquisition.optics.pixel, acquisition.patch_center
+    down, right = (np.linspace(-0.5, 0.5, PLACES) * size * pixel for size in (rows, columns))
+    shares = np.array([[_direct_share(acquisition, (y + there, x + over)) for over in right] for there in down])
+    middle = _direct_share(acquisition, (y, x))
+    places = [(np.arange(size) + 0.5) / size * (PLACES - 1) for size in (rows, columns)]
+    factors = {
+        int(led): (middle[led] / _linear(shares[:, :, led], *places)).astype(np.float32)
+        for led in np.flatnonzero(across)
+    }
+    return EvenedFrames(acquisition.frames, factors)
+
+
+def _across_anywhere(acquisition: Acquisition) -> NDArray[np.bool_]:
+    """LEDs whose die stands across the pupil's edge, seen from a corner of the tile or from its middle."""
+    (rows, columns), pixel, (y, x) = acquisition.frame_shape, acquisition.optics.pixel, acquisition.patch_center
+    places = [(y + a * rows * pixel / 2, x + b * columns * pixel / 2) for a in (-1, 0, 1) for b in (-1, 0, 1)]
+    seen = [across_edge(acquisition.illumination, acquisition.optics, place) for place in places]
+    return np.asarray(np.logical_or.reduce(seen))
+
+
+def _linear(values: NDArray[np.float64], rows: NDArray[np.float64], columns: NDArray[np.float64]) -> NDArray[Any]:
+    """``values`` of a lattice between its points."""
+    from scipy.ndimage import map_coordinates
+
+    return np.asarray(map_coordinates(values, np.meshgrid(rows, columns, indexing="ij"), order=1, mode="nearest"))

@@ -31,6 +31,11 @@ def refuse_what_needs_all_frames(config: RunConfig) -> None:
             f'frames.kind = "{section.kind}" is one file, and watch follows a folder with one image a frame (a stack '
             "that grows page by page cannot be followed)"
         )
+    if section.plane is not None:
+        raise InvalidInputError(
+            "frames.plane is read from frames that are there: watch follows grey frames of one wavelength; reconstruct "
+            "those of a colour camera when they are complete"
+        )
     for key in ("saturation", "bad_pixels", "reject"):
         if getattr(section, key) == "auto":
             raise InvalidInputError(

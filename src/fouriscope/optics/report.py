@@ -226,11 +226,15 @@ def _spectrum_coverage(directions: NDArray[np.float64], na: float, synthetic_na:
         columns = slice(*np.searchsorted(axis, (x - na, x + na)))
         covered[rows, columns] |= np.hypot(axis[rows, None] - y, axis[None, columns] - x) <= na
     disc = np.hypot(axis[:, None], axis[None, :]) <= synthetic_na
-    outline = disc.copy()
-    for angle in np.arange(_ANGLES) * 2 * np.pi / _ANGLES:
-        # A point lies in the convex hull if in no direction it lies beyond the farthest pupil.
-        y, x = np.sin(angle), np.cos(angle)
-        outline &= y * axis[:, None] + x * axis[None, :] <= float((directions @ (y, x)).max()) + na
+    # A point lies in the convex hull if in no direction it lies beyond the farthest pupil: y sin + x cos ≤ farthest,
+    # so each direction bounds x in each row, on the right or on the left.
+    angles = np.arange(_ANGLES) * 2 * np.pi / _ANGLES
+    sines, cosines = np.sin(angles), np.cos(angles)  # no cosine is exactly 0
+    farthest = (directions @ np.stack([sines, cosines])).max(axis=0) + na
+    bounds = (farthest - axis[:, None] * sines) / cosines
+    right = np.where(cosines > 0, bounds, np.inf).min(axis=1)
+    left = np.where(cosines < 0, bounds, -np.inf).max(axis=1)
+    outline = disc & (left[:, None] <= axis) & (axis <= right[:, None])
     return float(covered[disc].mean()), float(covered[outline].mean())
 
 

@@ -10,6 +10,7 @@ Images are gray by default, which is perceptually uniform; any map of matplotlib
 from __future__ import annotations
 
 from fouriscope.plots.aperture import LEDView, PupilView
+from fouriscope.plots.colour import colour_figure
 from fouriscope.plots.comparison import Panel, check_zoom, comparison_figure, snr_panel
 from fouriscope.plots.curves import convergence_figure, tuning_figure
 from fouriscope.plots.field import field_figure
@@ -24,6 +25,7 @@ __all__ = [
     "Panel",
     "PupilView",
     "check_zoom",
+    "colour_figure",
     "comparison_figure",
     "contact_sheet",
     "convergence_figure",

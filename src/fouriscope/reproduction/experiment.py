@@ -119,7 +119,12 @@ class Experiment:
 
     def _fingerprint(self, image: TestImage, method: Method, strength: float | None) -> str:
         """Everything that a cell depends on; a cell of anything else is computed again."""
-        words: dict[str, Any] = {
+        words = self.words(image, method, strength)
+        return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
+
+    def words(self, image: TestImage, method: Method, strength: float | None) -> dict[str, Any]:
+        """What a fingerprint is made of."""
+        return {
             "format": FORMAT,
             "version": __version__,
             "frame": self.protocol.frame,
@@ -131,7 +136,6 @@ class Experiment:
             "method": asdict(method),
             "strength": strength,
         }
-        return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
 
 
 def run_all(

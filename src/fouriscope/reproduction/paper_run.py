@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.reproduction.bandwidth import SHOWN, run_bandwidth
 from fouriscope.reproduction.experiment import Experiment, Listener, model_of, planned, run_all
 from fouriscope.reproduction.figure4 import Zoom, draw_figure4
 from fouriscope.reproduction.figures import draw_figures, methods_of
@@ -30,11 +31,14 @@ def run_paper(
     figures: set[str],
     protocol: Protocol,
     listener: Listener,
+    bandwidth: float = 0.0,
     more: Callable[[], Sequence[Block]] = tuple,
 ) -> Summary:
     """Run figures 1 to 3 into ``out``; what an earlier run left there is used, not computed again.
 
-    ``more`` is called before the report is written, and gives what is to stand at its end: figure 4.
+    With a ``bandwidth`` the best-known methods are run once more on such light, with and without a model of it; the
+    report says what it changes. ``more`` is called before the report is written, and gives what is to stand at its end:
+    figure 4.
     """
     check_folder(out)
     model = model_of(protocol)
@@ -58,12 +62,22 @@ def run_paper(
     ]
     if automatic:
         listener.tell("no strengths are stored for these images and none were searched for: they are automatic")
-    listener.plan(planned(protocol, methods, len(pictures)))
+    again = [method for method in methods if method.name in SHOWN] if bandwidth else []
+    listener.plan(planned(protocol, [*methods, *again, *again], len(pictures)))
     cells = run_all(experiment, methods, strengths, listener)
     summary = Summary.of(cells, phase_range)
+    changed = None
+    if again:
+        changed = run_bandwidth(experiment, summary, again, strengths, out, bandwidth=bandwidth, listener=listener)
     drawn = draw_figures(experiment, summary, figures, out)
     paper_images = [picture.name for picture in pictures] == list(PAPER_NAMES)
-    write_report(experiment, summary, drawn, out, paper_images=paper_images, automatic=automatic, more=more())
+    write_report(
+        *(experiment, summary, drawn, out),
+        paper_images=paper_images,
+        automatic=automatic,
+        changed=changed,
+        more=more(),
+    )
     return summary
 
 

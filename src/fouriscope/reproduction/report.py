@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fouriscope import __version__
 from fouriscope.parallel import thread_count
+from fouriscope.reproduction.bandwidth import BandwidthChange
 from fouriscope.reproduction.experiment import Experiment
 from fouriscope.reproduction.pages import Block, Heading, Picture, Table, Words, write_pages
 from fouriscope.reproduction.protocol import BATCH, CALIBRATION_TARGET, FAST, PUBLISHED_SECONDS, PUBLISHED_SNR, SNR_DB
@@ -29,11 +30,15 @@ def write_report(
     *,
     paper_images: bool,
     automatic: Sequence[str],
+    changed: BandwidthChange | None = None,
     more: Sequence[Block] = (),
 ) -> None:
-    """``report.md``, ``report.html`` and ``results.json`` beside the figures; ``more`` comes last (figure 4)."""
-    write_pages(out, [*_blocks(experiment, summary, pictures, paper_images, automatic), *more])
-    write_json(out / "results.json", summary.as_json())
+    """``report.md``, ``report.html`` and ``results.json`` beside the figures; what a bandwidth ``changed``, and
+    ``more`` (figure 4), come last."""
+    broad = [] if changed is None else changed.blocks()
+    write_pages(out, [*_blocks(experiment, summary, pictures, paper_images, automatic), *broad, *more])
+    told = {} if changed is None else {"bandwidth": changed.as_json()}
+    write_json(out / "results.json", summary.as_json() | told)
 
 
 def _blocks(

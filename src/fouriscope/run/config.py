@@ -20,18 +20,27 @@ from fouriscope.settings.methods import without_other_methods
 def load_config(path: str | Path) -> RunConfig:
     """Read and check a TOML configuration; paths in it are relative to the file's folder."""
     path = Path(path)
+    return config_of(read_document(path), path)
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """A TOML file as a dictionary; raises where it is none."""
     if path.is_dir():
         raise InvalidInputError(f"{path} is a folder; give the configuration file, for example {path / 'config.toml'}")
     try:
         if not path.exists():
             raise InvalidInputError(f"{path}: no such file; `fouriscope simulate` writes an example to start from")
-        document = tomllib.loads(read_text(path, "a TOML file"))
+        return tomllib.loads(read_text(path, "a TOML file"))
     except InvalidInputError:
         raise
     except (ValueError, RecursionError) as error:  # of a number with thousands of digits, or endless brackets
         raise InvalidInputError(f"{path}: not a TOML file ({error})") from error
+
+
+def config_of(document: dict[str, Any], path: Path, *, where: str | None = None) -> RunConfig:
+    """The configuration of a document that ``path`` holds; ``where`` names it in errors."""
     is_record = (path.parent / "provenance.json").is_file()
-    config = parse_config(document, where=str(path), is_record=is_record)
+    config = parse_config(document, where=where or str(path), is_record=is_record)
     for section in ("prior", "prior_absorption"):
         _refuse_foreign_parameters(section, getattr(config, section), path)
     return config.model_copy(
@@ -97,6 +106,8 @@ def parse_config(document: dict[str, Any], *, where: str, is_record: bool = Fals
     """
     if is_record and isinstance(document.get("solver"), dict):
         document = document | {"solver": without_other_methods(document["solver"])}
+    if "colour" in document:
+        raise InvalidInputError(f"{where}: [colour] describes three channels, which need fouriscope colour {where}")
     try:
         return RunConfig.model_validate(document)
     except ValidationError as error:

@@ -24,6 +24,7 @@ from fouriscope.acquisition import (
     simplified_masks,
     survey_frames,
 )
+from fouriscope.acquisition.colours import ColourPlane
 from fouriscope.acquisition.stored import Region, StoredFrames
 from fouriscope.acquisition.survey import Survey
 from fouriscope.errors import InvalidInputError
@@ -36,6 +37,7 @@ from fouriscope.settings import RunConfig
 
 # How frames are stored, which a reader must know before it can say anything else.
 STORAGE = ("kind", "dataset", "axes", "pattern", "files")
+CAMERA = ("plane", "mosaic")
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,6 +231,8 @@ class Described:
     def _mask(self, survey: Survey | None, source: Frames, *, to_come: bool) -> Frames | NDArray[Any] | None:
         section, counts = self.config.frames, self.counts(source)
         good = None if section.mask is None else self.cut(load_image(self.folder / section.mask))
+        if isinstance(self.stored, ColourPlane) and (pixels := self.stored.pixels) is not None:
+            good = pixels if good is None else (np.asarray(good) != 0) & pixels
         if section.bad_pixels == "auto":
             working = find_bad_pixels(counts)
             good = working if good is None else (np.asarray(good) != 0) & working
@@ -250,4 +254,8 @@ def open_stored(config: RunConfig, folder: Path) -> Frames:
             "frames.path is missing: the shape of the frames is enough for `fouriscope info`, a reconstruction needs "
             "the file that holds them"
         )
-    return open_frames(folder / section.path, roi=section.roi, **section.model_dump(include=set(STORAGE)))
+    frames = open_frames(folder / section.path, roi=section.roi, **section.model_dump(include={*STORAGE, *CAMERA}))
+    if section.crosstalk is None or not isinstance(frames, ColourPlane):
+        return frames
+    full = section.saturation if isinstance(section.saturation, float) else None
+    return frames.unmixed(section.crosstalk, offset=section.offset, saturation=full)

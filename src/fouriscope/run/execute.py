@@ -26,6 +26,10 @@ from fouriscope.solvers import Callback, Solver
 from fouriscope.verdict import Verdict
 
 
+def ignore_stage(name: str) -> None:
+    """Nobody wants to know what is being done."""
+
+
 def start_run(
     config: RunConfig,
     base: Path,
@@ -35,21 +39,25 @@ def start_run(
     checkpoint_seconds: float | None = None,
     on_start: Callable[[Geometry], object] | None = None,
     tell: Callable[[str], object] | None = None,
+    stage: Callable[[str], object] = ignore_stage,
 ) -> Result:
     """Reconstruct what ``config`` describes (its relative paths start at ``base``) into a new run folder.
 
     ``on_start`` is called once nothing stands in the way any more, before the first iteration; ``tell`` with each
-    finding of the alignment.
+    finding of the alignment; ``stage`` with what is being done.
     """
     RunFolder(folder).check_free()
+    stage("reading the description")
     acquisition = ready_acquisition(config, base)
     notes: tuple[str, ...] = ()
     nominal = acquisition.illumination.directions(acquisition.patch_center)
     if config.alignment.is_wanted:
+        stage("aligning the microscope")
         alignment = aligned(acquisition, config.alignment, tell)
         notes = alignment.notes
         config = parse_config(with_alignment(resolved(config, base), alignment), where="after the alignment")
         acquisition = Described(config, base).seen_anew(alignment.acquisition)
+    stage("reading the frames")
     digest = FrameDigest(acquisition.frames.shape)
     acquisition.check_frames(digest.add)
     solver = build_solver(acquisition, config)
@@ -57,7 +65,7 @@ def start_run(
         "alignment": {"notes": list(notes), "nominal_na": nominal.tolist()}
     }
     run = RunFolder.create(folder, resolved(config, base), origin)
-    return _solve(run, solver, acquisition, digest, config, callbacks, checkpoint_seconds, on_start)
+    return _solve(run, solver, acquisition, digest, config, callbacks, checkpoint_seconds, stage, on_start)
 
 
 def ready_acquisition(config: RunConfig, base: Path) -> Acquisition:
@@ -94,6 +102,7 @@ def resume_run(
     iterations: int | None = None,
     checkpoint_seconds: float | None = None,
     memory: str | None = None,
+    stage: Callable[[str], object] = ignore_stage,
 ) -> Result:
     """Go on from the last checkpoint, to the same numbers as a run that was never interrupted.
 
@@ -106,6 +115,11 @@ def resume_run(
             f"{run.path} is a whole field, which goes on with the command that began it: fouriscope field CONFIG "
             f"--out {run.path}"
         )
+    if run.provenance().get("kind") == "colour":
+        raise RunFolderError(
+            f"{run.path} has three channels, which go on with the command that began them: fouriscope colour CONFIG "
+            f"--out {run.path}"
+        )
     if run.provenance().get("watch", {}).get("complete") is False:
         raise RunFolderError(
             f"{run.path} was watching frames arrive and was stopped before all were in it; it goes on with the command "
@@ -114,7 +128,7 @@ def resume_run(
     thread_count()
     run.lock()
     try:
-        return _resume(run, callbacks, iterations, checkpoint_seconds, memory)
+        return _resume(run, callbacks, iterations, checkpoint_seconds, memory, stage)
     finally:
         run.close()
 
@@ -125,6 +139,7 @@ def _resume(
     iterations: int | None,
     checkpoint_seconds: float | None,
     memory: str | None,
+    stage: Callable[[str], object],
 ) -> Result:
     document = run.config()
     if iterations is not None:
@@ -135,6 +150,7 @@ def _resume(
         )
     config = with_memory(parse_config(document, where=str(run.path / "config.toml"), is_record=True), memory)
     check_same_files(run, config)
+    stage("reading the frames")
     acquisition = build_acquisition(config, run.path)
     digest = FrameDigest(acquisition.frames.shape)
     acquisition.check_frames(digest.add)
@@ -147,7 +163,7 @@ def _resume(
     if iterations is not None:
         run.write_config(document)
     run.write_status("running")
-    return _solve(run, solver, acquisition, digest, config, callbacks, checkpoint_seconds)
+    return _solve(run, solver, acquisition, digest, config, callbacks, checkpoint_seconds, stage)
 
 
 def _solve(
@@ -158,15 +174,18 @@ def _solve(
     config: RunConfig,
     callbacks: Sequence[Callback],
     checkpoint_seconds: float | None,
+    stage: Callable[[str], object],
     on_start: Callable[[Geometry], object] | None = None,
 ) -> Result:
     def solve(keep: Callback) -> Solver:
         if on_start is not None:
             on_start(solver.fidelity.model.geometry)
+        stage("starting the solver (on a new machine it is compiled first)")
         solver.solve(build_stop(config.stop), [keep, *callbacks])
         return solver
 
     def judged() -> Verdict | None:
+        stage("checking the result against frames that it has not seen")
         verdict = judge(solver, acquisition, config) if config.verdict.enabled else None
         try:
             check_unchanged(acquisition.frames, digest.checksum)

@@ -31,12 +31,14 @@ def write_ome_tiff(
     pixel: tuple[float, float] | None,
     channels: Sequence[str],
     description: str,
+    colours: Sequence[str] = (),
 ) -> None:
     """Write ``image``, (rows, columns) or (channels, rows, columns), as 32-bit float.
 
     ``pixel`` is (height, width) in metres. None is for axes that are no lengths, of which OME knows none: the file then
-    has no scale, and the ``description`` must say what a pixel is. The file is the same, byte for byte, for the same
-    image: its UUID is made of the image, not of the clock and the network card.
+    has no scale, and the ``description`` must say what a pixel is. ``colours`` are those in which viewers lay
+    channels over each other, such as "FF0000". The file is the same, byte for byte, for the same image: its UUID
+    is made of the image, not of the clock and the network card.
     """
     import tifffile
 
@@ -57,6 +59,8 @@ def write_ome_tiff(
         "UUID": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name} {planes.shape} {digest}")),
         "Channel": {"Name": list(channels)},
     }
+    if colours:  # as OME wants them: RGBA in 32 bits with a sign
+        metadata["Channel"]["Color"] = [int.from_bytes(bytes.fromhex(f"{c}FF"), signed=True) for c in colours]
     scale: dict[str, Any] = {}
     if pixel is not None:
         height, width = pixel

@@ -55,15 +55,23 @@ def shard_shape(shape: tuple[int, int], shard: int) -> tuple[int, int]:
 
 
 def write_metadata(
-    path: Path, windows: Mapping[str, Window], shape: tuple[int, int], pixel: tuple[float, float], *, name: str
+    path: Path,
+    windows: Mapping[str, Window],
+    shape: tuple[int, int],
+    pixel: tuple[float, float],
+    *,
+    name: str,
+    colours: Mapping[str, str] | None = None,
 ) -> None:
     """Make the arrays of :func:`create_ome_zarr` an image for viewers; ``windows`` are those of the named channels.
 
     Every level covers the same field: with n of N pixels a pixel is N/n times as large, and the centre of the first one
-    lies (N/n − 1)/2 pixels further from the centre of the first pixel of level 0, which is the origin.
+    lies (N/n − 1)/2 pixels further from the centre of the first pixel of level 0, which is the origin. Channels that
+    have ``colours`` ("FF0000") are shown over each other; without any, the first channel is shown, in grey.
     """
     import zarr
 
+    lights = colours or dict.fromkeys(list(windows)[:1], "FFFFFF")
     zarr.open_group(str(path), mode="r+").attrs["ome"] = {
         "version": VERSION,
         "multiscales": [
@@ -84,16 +92,22 @@ def write_metadata(
         ],
         "omero": {
             "channels": [
-                {"label": label, "color": "FFFFFF", "active": place == 0, "window": window}
-                for place, (label, window) in enumerate(windows.items())
+                {"label": label, "color": lights.get(label, "FFFFFF"), "active": label in lights, "window": window}
+                for label, window in windows.items()
             ],
-            "rdefs": {"model": "greyscale"},
+            "rdefs": {"model": "color" if colours else "greyscale"},
         },
     }
 
 
 def write_ome_zarr(
-    path: Path, channels: Mapping[str, Levels], shape: tuple[int, int], pixel: tuple[float, float], *, name: str
+    path: Path,
+    channels: Mapping[str, Levels],
+    shape: tuple[int, int],
+    pixel: tuple[float, float],
+    *,
+    name: str,
+    colours: Mapping[str, str] | None = None,
 ) -> None:
     """Write ``channels``, by their names, as 32-bit float."""
     arrays = create_ome_zarr(path, len(channels), shape)
@@ -103,7 +117,7 @@ def write_ome_zarr(
             array[place] = image.astype(np.float32)
             if array is arrays[0]:
                 windows[label] = display_window(image)
-    write_metadata(path, windows, shape, pixel, name=name)
+    write_metadata(path, windows, shape, pixel, name=name, colours=colours)
 
 
 def create_object(

@@ -141,6 +141,8 @@ class Result:
                 f"{folder.path} is a whole field, which may be larger than the memory; open its "
                 "result/field.ome.zarr and result/object.zarr with zarr, a part at a time"
             )
+        if provenance.get("kind") == "colour":
+            raise RunFolderError(f"{folder.path} has three channels: load it with fs.ColourResult.load")
         if state not in ("finished", "interrupted") or not (folder.path / "result").is_dir():
             raise RunFolderError(
                 f"{folder.path}: the run is {state} and has no result yet; wait for it, or go on with: "

@@ -39,14 +39,14 @@ def explain(error: ValidationError, model: type[BaseModel], document: dict[str, 
         message = f"{key}.{tag} must be one of {', '.join(known_tags)}, got {first['input'].get(tag)!r}"
     else:
         came = "" if isinstance(first["input"], dict) else f", got {first['input']!r}"
-        message = f"{key}: {first['msg'].removeprefix('Value error, ')}{came}"
+        message = f"{key}{key and ': '}{first['msg'].removeprefix('Value error, ')}{came}"
     return message + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else "")
 
 
 def _keys(location: tuple[int | str, ...]) -> list[str]:
     """The keys of the file on the way to a problem, without the names of alternatives that pydantic puts in between."""
     parts = [str(part) for part in location]
-    if parts[0] in TAGS:
+    if parts and parts[0] in TAGS:
         del parts[1:2]  # the kind that was chosen
     inserted = ("literal[", "tuple[", "constrained-", "function-", "[key]")
     return [part for part in parts if not part.startswith(inserted) and part not in ("float", "int")]

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from fouriscope.acquisition.byte_sizes import parse_bytes
+from fouriscope.acquisition.colours import Colour, Mosaic, unmixing
 from fouriscope.optics.spiral import Start
 from fouriscope.optics.zernike_polynomials import HIGHEST_MODE
 from fouriscope.settings.base import (
@@ -24,6 +25,8 @@ from fouriscope.settings.base import (
     Thickness,
     Weight,
 )
+
+Shares = tuple[Weight, Weight, Weight]
 
 
 class FramesSection(Section):
@@ -53,6 +56,16 @@ class FramesSection(Section):
     files: tuple[str, ...] | None = Field(default=None, description="of a folder: the files, in the order of the LEDs")
     roi: tuple[int, int, int, int] | None = Field(
         default=None, description="(row, column, height, width): only this part of the frames is read"
+    )
+    plane: Colour | None = Field(
+        default=None, description='of a colour camera: whose pixels are read, "red", "green" or "blue" (docs/colour.md)'
+    )
+    mosaic: Mosaic | None = Field(
+        default=None, description="the colours of the sensor's first two rows, where the file holds its own numbers"
+    )
+    crosstalk: tuple[Shares, Shares, Shares] | None = Field(
+        default=None,
+        description="with `plane`: what red, green and blue pixels count for red, green and blue light; it is undone",
     )
     bit_shift: Annotated[int, Field(ge=0, le=15)] = Field(
         default=0, description="4 for 12 bits stored in the upper bits of 16"
@@ -121,6 +134,16 @@ class FramesSection(Section):
             )
         if self.pattern is not None and self.files is not None:
             raise ValueError("give pattern or files, one of the two")
+        if self.plane is None and (self.mosaic or self.crosstalk):
+            key = "mosaic" if self.mosaic else "crosstalk"
+            raise ValueError(f'{key} is of a colour camera: give plane = "red", "green" or "blue" with it')
+        if self.crosstalk is not None:
+            unmixing(self.crosstalk)
+            if self.bit_shift or self.exponent != 1 or self.dark is not None or self.saturation == "auto":
+                raise ValueError(
+                    "crosstalk is undone on the counts that are stored: give offset instead of dark, saturation as a "
+                    "number, and no bit_shift, amplitude or power"
+                )
         if self.amplitude and self.power is not None:
             raise ValueError(
                 f"amplitude = true means power = 0.5, there is power = {self.power:g} too: delete one of them"

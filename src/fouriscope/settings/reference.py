@@ -28,6 +28,7 @@ from fouriscope.settings import (
     Stop,
     Verdict,
 )
+from fouriscope.settings.colour import Channel, ColourSection
 
 START, END = "<!-- reference: begin -->", "<!-- reference: end -->"
 
@@ -43,6 +44,8 @@ SECTIONS: dict[str, Sequence[type[Section]]] = {
     "[solver]": list(METHODS.values()),
     "[stop]": [Stop],
     "[verdict]": [Verdict],
+    "[colour]": [ColourSection],
+    "[colour.red], [colour.green], [colour.blue]": [Channel],
 }
 
 

@@ -21,6 +21,8 @@ Start: TypeAlias = StartName | RealArray | Callable[[DataFidelity, NDArray[np.in
 
 # Sweeps of EPRY for a start: the first finds most of the object, the others what lies in the margin.
 SWEEPS = 4
+# Of the pixels that count: below this, more sweeps than so many times as many are not worth their time.
+LEAST_SHARE = 0.1
 
 
 def starting_point(start: Start, fidelity: DataFidelity, population: NDArray[np.int64] | None = None) -> RealArray:
@@ -67,7 +69,8 @@ def first_sweeps(
     would take a jump of 2π for an edge. A wave has no such jumps.
 
     With ``modes`` EPRY finds the pupil beside the object, in twice as many sweeps, and ``fidelity`` goes on with the
-    aberrations of these Noll indices that are in it. The rest of what EPRY finds is mostly noise.
+    aberrations of these Noll indices that are in it. The rest of what EPRY finds is mostly noise. Where only a share of
+    the pixels counts, there are as many more sweeps.
     """
     from skimage.restoration import unwrap_phase
 
@@ -77,6 +80,7 @@ def first_sweeps(
 
     leds = AllLEDs(np.flatnonzero(fidelity.weights > 0) if population is None else population)
     beta, count = (1.0, 2 * sweeps) if len(modes) else (0.0, sweeps)
+    count = round(count / _measured_share(fidelity))
     solver = EPRY(fidelity, leds, order="random", decay=0.3, pupil_step=beta, pupil_start=2, seed=0)
     solver.solve(Iterations(count))
     x = solver.x.copy()
@@ -99,6 +103,13 @@ def first_sweeps(
         phase -= phase.dtype.type(2 * np.pi * np.rint(np.median(phase) / (2 * np.pi)))
     _mend_zeros(fidelity.model.object.images(x))
     return x
+
+
+def _measured_share(fidelity: DataFidelity) -> float:
+    """The share of pixels that count, where all frames have one mask: of a colour camera a quarter or half. A sweep
+    moves the object by that share of what it would."""
+    mask = fidelity.mask
+    return max(float(np.mean(np.asarray(mask) != 0)), LEAST_SHARE) if mask is not None and len(mask.shape) == 2 else 1.0
 
 
 def _mend_zeros(images: Sequence[RealArray]) -> None:

@@ -3,72 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 
-from fouriscope.acquisition.zarr_store import open_array
 from fouriscope.errors import RunFolderError
 from fouriscope.field.plan import FieldPlan
 from fouriscope.run.folder_files import FolderFiles
-from fouriscope.run.schema import Part, Positive, Text, checked
-from fouriscope.run.stored_arrays import LARGEST_IMAGE, reading, zarr_header
+from fouriscope.run.stored_arrays import reading
 from fouriscope.viewer.images import METRES_TO_MICROMETRES, ONE_AT_A_TIME, ShownImage
+from fouriscope.viewer.pyramid_images import LONGEST_SIDE, PyramidImages
 
-LONGEST_SIDE = 1400
 PYRAMID, THUMBNAIL = "result/field.ome.zarr", "thumbnail.png"
 
 
-class Scale(Part):
-    scale: tuple[Positive, Positive, Positive]
-
-
-class Level(Part):
-    # The scale comes first, the translation after it.
-    transformations: tuple[Scale, Part] = Field(alias="coordinateTransformations")
-
-
-class Multiscale(Part):
-    datasets: Annotated[list[Level], Field(min_length=1, max_length=32)]
-
-
-class Channel(Part):
-    label: Text
-
-
-class Channels(Part):
-    channels: Annotated[list[Channel], Field(min_length=1, max_length=16)]
-
-
-class Ome(Part):
-    multiscales: Annotated[list[Multiscale], Field(min_length=1)]
-    omero: Channels
-
-
-class Attributes(Part):
-    ome: Ome
-
-
-class Group(Part):
-    """zarr.json of the pyramid."""
-
-    attributes: Attributes
-
-
-class FieldImages:
+class FieldImages(PyramidImages):
     """Images of one field folder, by the names of :data:`~fouriscope.viewer.images.IMAGE_NAMES`."""
 
     def __init__(self, files: FolderFiles) -> None:
-        self.files = files
+        super().__init__(files, PYRAMID, ("phase", "amplitude"))
 
     def source(self) -> str | None:
         return next((name for name in (PYRAMID, THUMBNAIL) if self.files.exists(name)), None)
 
     def names(self) -> list[str]:
-        if self.source() == PYRAMID:
-            return [label for label in self._labels() if label in ("phase", "amplitude")]
-        return [] if self.source() is None else ["phase"]
+        return ["phase"] if self.source() == THUMBNAIL else super().names()
 
     def image(self, name: str) -> ShownImage:
         source = self.source()
@@ -84,31 +42,6 @@ class FieldImages:
 
     def _plan(self) -> FieldPlan:
         return FieldPlan.from_dict(self.files.json("plan.json"), "plan.json")
-
-    def _pyramid(self) -> Ome:
-        name = f"{PYRAMID}/zarr.json"
-        return Group.model_validate(checked(Group, self.files.json(name), name)).attributes.ome
-
-    def _labels(self) -> list[str]:
-        return [channel.label for channel in self._pyramid().omero.channels]
-
-    def _level(self, name: str) -> ShownImage:
-        labels = self._labels()
-        if name not in labels:
-            raise RunFolderError(f"this field has no {name.replace('_', ' ')}")
-        levels = self._pyramid().multiscales[0].datasets
-        headers = [zarr_header(self.files, f"{PYRAMID}/{number}") for number in range(len(levels))]
-        for header in headers:
-            if header.dtype != np.float32 or len(header.shape) != 3 or header.shape[0] != len(labels):
-                raise RunFolderError(f"{PYRAMID}: expected {len(labels)} channels of float32, got {tuple(header)}")
-        fitting = (number for number, header in enumerate(headers) if max(header.shape[1:]) <= LONGEST_SIDE)
-        number = next(fitting, len(levels) - 1)
-        if math.prod(headers[number].shape[1:]) > LARGEST_IMAGE:
-            raise RunFolderError(f"{PYRAMID} has no level of at most {LARGEST_IMAGE} pixels")
-        array = open_array(self.files.whole_folder(f"{PYRAMID}/{number}"))
-        _, step_y, step_x = levels[number].transformations[0].scale
-        values = np.ascontiguousarray(array[labels.index(name)], np.float32)
-        return ShownImage(values, (step_y, step_x), "um", "rad" if name == "phase" else "")
 
     def _thumbnail(self, name: str) -> ShownImage:
         from PIL import Image

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.acquisition.colours import COLOURS
 from fouriscope.errors import RunFolderError
 from fouriscope.run import schema
 from fouriscope.run.folder_files import FolderFiles
@@ -19,6 +20,8 @@ from fouriscope.run.stored_arrays import LARGEST_IMAGE, read_npy, read_tiff, rea
 FloatImage = NDArray[np.float32]
 # The order in which the page offers them.
 IMAGE_NAMES = ("phase", "amplitude", "spectrum", "pupil_amplitude", "pupil_phase")
+# Of three wavelengths, on one grid.
+COLOUR_NAMES = tuple(f"{name}_{colour}" for name in ("amplitude", "phase_flat") for colour in COLOURS)
 METRES_TO_MICROMETRES = 1e6
 MICROMETRES_IN_A_CENTIMETRE = 1e4
 # Of some dozen images that are made at once each would have its arrays in memory.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from fouriscope.acquisition.colours import COLOURS
 from fouriscope.errors import FouriscopeError, RunFolderError
 from fouriscope.run import schema
 from fouriscope.run.assemble import build_stop
@@ -20,9 +21,10 @@ from fouriscope.run.folder_files import FolderFiles
 from fouriscope.run.snapshot import SNAPSHOT_NAME
 from fouriscope.settings import Stop
 from fouriscope.viewer.field_images import FieldImages
-from fouriscope.viewer.images import RunImages
+from fouriscope.viewer.images import COLOUR_NAMES, RunImages
 from fouriscope.viewer.metrics_file import MetricsFile, finite
 from fouriscope.viewer.predictions import Predictions
+from fouriscope.viewer.pyramid_images import COLOUR_PYRAMID, PyramidImages
 
 # What is watched for changes, and what the page is told has changed.
 WATCHED = {
@@ -30,7 +32,7 @@ WATCHED = {
     "metrics": ("metrics.jsonl", "tiles"),
     "status": ("status.json", "config.toml", "plan.json", "."),
 }
-FIGURES = {"figure.png": "result/figure.png", "thumbnail.png": "thumbnail.png"}
+FIGURES = {"figure.png": "result/figure.png", "colour.png": "result/colour.png", "thumbnail.png": "thumbnail.png"}
 
 
 class ViewedRun:
@@ -47,8 +49,15 @@ class ViewedRun:
         return self.files.exists("plan.json")
 
     @property
-    def images(self) -> RunImages | FieldImages:
-        return FieldImages(self.files) if self.is_field else RunImages(self.files)
+    def is_colour(self) -> bool:
+        """Whether it has three wavelengths, each a run of its own in a folder below."""
+        return is_colour(self.files)
+
+    @property
+    def images(self) -> RunImages | PyramidImages:
+        if self.is_field:
+            return FieldImages(self.files)
+        return PyramidImages(self.files, COLOUR_PYRAMID, COLOUR_NAMES) if self.is_colour else RunImages(self.files)
 
     def versions(self) -> dict[str, tuple[int | None, ...]]:
         """Something that changes when the run does, by what changes."""
@@ -81,7 +90,8 @@ class ViewedRun:
         status = schema.checked(schema.Status, self.files.json("status.json"), "status.json")
         state, reason = status["state"], status.get("reason", "")
         if state == "running" and _is_dead(status):
-            command = "the `fouriscope field` command that began it" if self.is_field else "fouriscope resume"
+            began = "field" if self.is_field else "colour" if self.is_colour else None
+            command = "fouriscope resume" if began is None else f"the `fouriscope {began}` command that began it"
             return {"state": "stalled", "message": f"Its process ended without a word. Go on with {command}."}
         verdict = self._verdict() if state == "finished" else ""
         return {"state": state, "message": ". ".join(words for words in (reason, verdict) if words)}
@@ -157,6 +167,14 @@ class ViewedRun:
             raise RunFolderError(f"result/geometry.csv is not what a run writes ({error})") from error
 
 
+def is_colour(files: FolderFiles) -> bool:
+    """Whether a folder holds three wavelengths."""
+    try:
+        return bool(files.json("provenance.json").get("kind") == "colour")
+    except RunFolderError:
+        return False
+
+
 def viewed_runs(paths: Sequence[Path]) -> list[ViewedRun]:
     """The runs of the given folders, under names that tell them apart.
 
@@ -183,7 +201,7 @@ def run_folders(paths: Sequence[Path]) -> list[Path]:
             raise RunFolderError(f"{path}: {what}; give a run folder, as `fouriscope reconstruct` writes it")
         inside = sorted(child for child in path.iterdir() if (child / "status.json").is_file())
         if (path / "config.toml").exists() and (path / "status.json").exists():
-            folders.append(path)
+            folders += [path, *(path / name for name in COLOURS)] if is_colour(FolderFiles(path)) else [path]
         elif inside:
             folders += inside
         elif any(path.iterdir()) and not (path / "provenance.json").exists():

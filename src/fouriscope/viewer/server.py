@@ -24,7 +24,7 @@ from starlette.routing import Route
 from fouriscope.errors import FouriscopeError, InvalidInputError
 from fouriscope.viewer.connections import LimitedProtocol
 from fouriscope.viewer.events import Watcher
-from fouriscope.viewer.images import IMAGE_NAMES, ShownImage
+from fouriscope.viewer.images import COLOUR_NAMES, IMAGE_NAMES, ShownImage
 from fouriscope.viewer.predictions import KINDS
 from fouriscope.viewer.runs import ViewedRun, viewed_runs
 from fouriscope.viewer.security import Guard, new_token
@@ -107,7 +107,7 @@ def _leds(run: ViewedRun, request: Request) -> Response:
 
 
 def _image(run: ViewedRun, request: Request) -> Response:
-    name, is_tiff = _name_and_kind(request, IMAGE_NAMES)
+    name, is_tiff = _name_and_kind(request, (*IMAGE_NAMES, *COLOUR_NAMES))
     # Before the image: one that is replaced meanwhile must not pass for the older version.
     version = f'"{run.image_version()}"'
     if request.headers.get("if-none-match") == version:

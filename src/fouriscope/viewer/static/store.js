@@ -6,6 +6,12 @@ export const QUANTITIES = {
   spectrum: 'Spectrum',
   pupil_amplitude: 'Pupil amplitude',
   pupil_phase: 'Pupil phase',
+  amplitude_red: 'Red amplitude',
+  amplitude_green: 'Green amplitude',
+  amplitude_blue: 'Blue amplitude',
+  phase_flat_red: 'Red phase',
+  phase_flat_green: 'Green phase',
+  phase_flat_blue: 'Blue phase',
 };
 export const MODES = { side: 'Side', swipe: 'Swipe', blink: 'Blink', difference: 'Difference' };
 export const COLOURS = ['#0f79b8', '#d4641a', '#12936b', '#b9669b', '#c79100', '#4ea3d8', '#8a6d3b', '#7a67c7'];
@@ -52,7 +58,7 @@ export function shownRuns() {
 }
 
 export const colourOf = (run) => COLOURS[run % COLOURS.length];
-export const isPhase = (quantity) => quantity === 'phase' || quantity === 'pupil_phase';
+export const isPhase = (quantity) => quantity.includes('phase');
 
 /** A function that calls `work` at most once in `milliseconds`, and a last time if it was asked meanwhile. */
 export function atMostEvery(milliseconds, work) {

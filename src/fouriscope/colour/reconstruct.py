@@ -1,0 +1,164 @@
+"""The channels of a description one after the other, each an ordinary run; what is done is never done again.
+
+::
+
+    colours/
+      config.toml, provenance.json, status.json, .lock     as in every run folder; config.toml is the description
+      green/, red/, blue/    run folders, the reference first
+      result/                amplitude, phase and phase_flat (.ome.tif), result.ome.zarr, colour.png, figure.png,
+                             summary.json
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fouriscope.acquisition.colours import Colour
+from fouriscope.checks import door
+from fouriscope.colour.description import ColourDescription
+from fouriscope.colour.files import write_into
+from fouriscope.colour.result import ColourResult
+from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
+from fouriscope.run import RunFolder, resume_run, start_run
+from fouriscope.run.inputs import resolved
+from fouriscope.run.provenance import machine_and_versions
+from fouriscope.settings import Stop
+from fouriscope.solvers import Callback
+
+# Called with the channel and its [stop], gives what watches its iterations.
+Watch = Callable[[Colour, Stop], Sequence[Callback]]
+Tell = Callable[[str], object]
+
+
+@door
+def reconstruct_colour(
+    description: str | Path,
+    out: str | Path,
+    *,
+    tell: Tell | None = None,
+    watch: Watch | None = None,
+    checkpoint_seconds: float | None = None,
+) -> ColourResult | None:
+    """Reconstruct the three wavelengths that a description has in [colour], and put them together, in ``out``.
+
+    The reference comes first, aligned as [alignment] says. The other channels have the same LEDs and the same aperture:
+    they take both over, and find their own exposures, focus and pupil. Then the chromatic shift between the channels is
+    found, and all are brought to one grid (:meth:`ColourResult.of`). docs/colour.md has more.
+
+    A folder that was begun with the same description goes on: channels that are done stay, one that was interrupted is
+    resumed from its checkpoint.
+
+    Parameters
+    ----------
+    description
+        A TOML file with the sections of a configuration and [colour].
+    out
+        The folder to write.
+    tell
+        Called with findings in words, such as ``print``.
+    watch
+        Called as ``f(channel, stop)`` before each channel that is not done; what it returns is called after each
+        iteration, as the callbacks of :func:`fouriscope.reconstruct`.
+    checkpoint_seconds
+        Time between checkpoints, 10 s.
+
+    Returns
+    -------
+    ColourResult or None
+        None if a callback stopped a channel before its end.
+
+    Examples
+    --------
+    From a description on disk::
+
+        import fouriscope as fs
+
+        colours = fs.reconstruct_colour("colour.toml", "colours", tell=print)
+        print(colours.shifts["red"], colours.focus)
+    """
+    described = ColourDescription.load(description)
+    folder = _opened(described, Path(out))
+    try:
+        folder.write_status("running")
+        for name in described.section.channels:
+            if _channel(described, name, folder, tell, watch, checkpoint_seconds) == "interrupted":
+                folder.write_status("interrupted", f"in {name}")
+                return None
+        combined = ColourResult.load(folder.path)  # from files, so that it is the same however often it was interrupted
+        if tell is not None:
+            for line in combined.told():
+                tell(line)
+        write_into(combined, folder)
+        folder.write_status("finished", "all channels are there")
+    except KeyboardInterrupt:
+        folder.write_status("interrupted", "in the middle of an iteration")
+        raise
+    except FouriscopeError as error:
+        folder.write_status("failed", str(error))
+        raise
+    finally:
+        folder.close()
+    return combined
+
+
+def _opened(described: ColourDescription, out: Path) -> RunFolder:
+    """The folder, new or that of an earlier beginning with the same description, locked."""
+    document = _document(described)
+    if not (out / "config.toml").is_file():
+        return RunFolder.create(out, document, machine_and_versions() | {"kind": "colour"})
+    folder = RunFolder.open(out)
+    if folder.provenance().get("kind") != "colour":
+        raise RunFolderError(f"{out} holds another run; choose another folder")
+    if folder.config() != document:
+        raise RunFolderError(
+            f"{out} was begun with another description than {described.path}; put the old one back, or choose another "
+            "folder"
+        )
+    folder.lock()
+    return folder
+
+
+def _document(described: ColourDescription) -> dict[str, Any]:
+    """What every channel is described as, before anything is found."""
+    section = described.section
+    channels = {name: resolved(described.config(name), described.base) for name in section.channels}
+    shared = section.model_dump(mode="json")
+    for name, channel in channels.items():
+        shared[name]["frames"] = channel["frames"]
+    return channels[section.reference] | {"colour": shared}
+
+
+def _channel(
+    described: ColourDescription,
+    name: Colour,
+    folder: RunFolder,
+    tell: Tell | None,
+    watch: Watch | None,
+    checkpoint_seconds: float | None,
+) -> str:
+    """Do one channel, resumed if it was begun, unless it is done; returns why it stopped."""
+    reference = described.section.reference
+    path = folder.path / name
+    begun = (path / "config.toml").is_file()
+    if begun and RunFolder.open(path).status()["state"] == "finished":
+        return "finished"
+    found = None if name == reference else RunFolder.open(folder.path / reference).config()
+    config = described.config(name, found)
+    callbacks = () if watch is None else watch(name, config.stop)
+    if begun:
+        return resume_run(path, callbacks=callbacks, checkpoint_seconds=checkpoint_seconds).stop_reason
+    shutil.rmtree(path, ignore_errors=True)  # what a kill left before the run began
+    try:
+        return start_run(
+            config,
+            described.base,
+            path,
+            callbacks=callbacks,
+            checkpoint_seconds=checkpoint_seconds,
+            tell=None if tell is None else lambda line: tell(f"{name}: {line}"),
+        ).stop_reason
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{name}: {error}") from error
