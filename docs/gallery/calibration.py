@@ -48,7 +48,7 @@ for side, pupil, name in zip(axes, (before.pupil, after.pupil), ("assumed pupil"
     shown = np.where(np.abs(pupil) > 0, np.angle(pupil), np.nan)
     image = side.imshow(shown, cmap="twilight", vmin=-np.pi, vmax=np.pi)
     side.set(title=name, xticks=[], yticks=[])
-figure.colorbar(image, ax=axes, label="phase (rad)")
+_ = figure.colorbar(image, ax=axes, label="phase (rad)")
 
 # %% [markdown]
 # [Alignment and calibration](../calibration.md) says what can be found, and when not to look for it.

@@ -37,7 +37,7 @@ fs.plots.comparison_figure(panels, pixel=model.object_pixel[0])
 # %%
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 axes.plot(range(1, len(snr) + 1), snr)
-axes.set(xlabel="frames that have arrived", ylabel="SNR (dB)")
+_ = axes.set(xlabel="frames that have arrived", ylabel="SNR (dB)")
 
 # %% [markdown]
 # With files instead of arrays, `fouriscope watch FOLDER` does the same: [live reconstruction](../live.md).

@@ -28,8 +28,8 @@ import fouriscope as fs
 
 data = fs.load("data/config.toml")
 figure, axes = plt.subplots(figsize=(3, 3))
-axes.imshow(data.frames[len(data.frames) // 2], cmap="gray")
-axes.set(xticks=[], yticks=[])
+axes.imshow(data.frames[57], cmap="gray")
+_ = axes.set(xticks=[], yticks=[])
 # %% [markdown]
 # ## 2. Ask what to expect
 #
