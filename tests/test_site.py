@@ -73,7 +73,9 @@ def test_an_example_that_fails_or_warns_is_an_error(tmp_path: Path) -> None:
 
 
 def test_docstrings_become_markdown() -> None:
-    assert as_markdown("See :func:`~fouriscope.align` and :class:`TV`.") == "See `align` and `TV`."
+    assert as_markdown("See :class:`~priors.TV` and :class:`L1`.") == "See `TV` and `L1`."
+    link = '<autoref identifier="fouriscope.load" optional><code>load</code></autoref>'
+    assert as_markdown(":func:`~fouriscope.load`") == link
     assert as_markdown("a :math:`x`\n\n.. math:: x =\n   y\n\nb") == "a $x$\n\n\n$$\nx = y\n$$\n\nb"
     table = as_markdown("===  ===\na    b\n===  ===\n1    2\n===  ===")
     assert table == "| a | b |\n| --- | --- |\n| 1 | 2 |"
