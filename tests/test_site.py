@@ -81,6 +81,9 @@ def test_docstrings_become_markdown() -> None:
     assert table == "| a | b |\n| --- | --- |\n| 1 | 2 |"
     assert as_markdown("===== ==\na a   b\n===== ==") == "|  |  |\n| --- | --- |\n| a a | b |"
     assert as_markdown("One.\n\n>>> 1 + 1\n2") == "One.\n\n\n```pycon\n>>> 1 + 1\n2\n```"
+    together = "Parameters\n----------\na, b\n    Both.\n\n    And more.\n\nNotes"
+    apart = "Parameters\n----------\na\n    Both.\n\n    And more.\nb\n    Both.\n\n    And more.\n\nNotes"
+    assert as_markdown(together) == apart
     inside = "One.\n\nExamples\n--------\n>>> 1 + 1\n2"
     assert as_markdown(inside) == inside
 
