@@ -73,8 +73,8 @@ def gallery(cards: list[tuple[str, str, str, str]]) -> str:
     ]
     paper = (
         '<a class="card" href="../paper/report.html" markdown="0"><img src="../paper/figure2.png" alt="">'
-        "<b>The paper’s figures</b><span>The experiments of Sun et al. 2018, run again by <code>fouriscope paper</code>."
-        "</span></a>"
+        "<b>The paper’s figures</b>"
+        "<span>The experiments of Sun et al. 2018, run again by <code>fouriscope paper</code>.</span></a>"
     )
     return f'{begin}\n<div class="cards">\n{"".join([*shown, paper])}\n</div>\n'
 

@@ -58,8 +58,8 @@ def reference_index() -> str:
     names = public_names()
     parts = [
         "# API reference",
-        "`import fouriscope as fs` gives all names of this page. Each belongs to a module, whose page has its full description "
-        "and further names.",
+        "`import fouriscope as fs` gives all names of this page. Each belongs to a module, whose page has its full "
+        "description and further names.",
     ]
     for module, heading in REFERENCE.items():
         short = module.rpartition(".")[2]
