@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 # Tests start Python hundreds of times: it keeps what it has compiled, also where the machine says that it should not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast fuzz soak lint bench clean
+.PHONY: demo test test-fast fuzz soak lint bench docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/fouriscope demo --out demo
@@ -33,6 +33,14 @@ bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python -m benchmarks
 
+# Executes the gallery and the tutorials; a warning is an error. Open site/index.html: it needs no server and no network.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+$(VENV)/.docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
+
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fouriscope needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try: make PYTHON=python3.11 demo")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,4 +48,4 @@ $(INSTALLED): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site
