@@ -42,12 +42,18 @@ def fourier_ring_correlation(
     The rings lie in physical frequency and are as wide as the coarser of the two frequency steps, so images and pixels
     need not be square; they end at the lower of the two Nyquist frequencies.
 
-    Args:
-        a, b: 2-D images of one shape, real or complex. Between complex fields the constant phase is removed first.
-        pixel: Size of a pixel in metres, or (row, column) sizes.
-        window: ``"hann"`` removes the mean and tapers the edges. Use it when the images are not periodic, otherwise
-            the cross that their edges draw through the spectrum counts as agreement.
+    Parameters
+    ----------
+    a, b
+        2-D images of one shape, real or complex. Between complex fields the constant phase is removed first.
+    pixel
+        Size of a pixel in metres, or (row, column) sizes.
+    window
+        ``"hann"`` removes the mean and tapers the edges. Use it when the images are not periodic, otherwise
+        the cross that their edges draw through the spectrum counts as agreement.
 
+    Examples
+    --------
     >>> noise = np.random.default_rng(0).normal(size=(2, 64, 64))
     >>> curve = fourier_ring_correlation(noise[0], noise[0], pixel=0.2e-6)
     >>> bool(np.allclose(curve.correlation, 1.0)), f"{curve.frequency[-1]:.3g} per metre"

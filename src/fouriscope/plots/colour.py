@@ -24,12 +24,19 @@ def colour_figure(
 ) -> Figure:
     """One page about one field in colours: the picture, and beside it the phase of each channel.
 
-    Args:
-        rgb: The picture, (rows, columns, 3) of 8 bits.
-        phases: The phase of each channel in radians, by its name.
-        pixel: Size of a pixel in metres; draws the scale bar.
-        title: A line above everything.
+    Parameters
+    ----------
+    rgb
+        The picture, (rows, columns, 3) of 8 bits.
+    phases
+        The phase of each channel in radians, by its name.
+    pixel
+        Size of a pixel in metres; draws the scale bar.
+    title
+        A line above everything.
 
+    Examples
+    --------
     >>> figure = colour_figure(np.zeros((8, 8, 3), np.uint8), {"red": np.eye(8), "blue": np.eye(8)}, pixel=1e-6)
     >>> len(figure.axes)  # the picture and two phases
     3

@@ -74,15 +74,25 @@ def comparison_figure(
 
     All panels show the same field, so they are drawn at the same physical size whatever their number of pixels.
 
-    Args:
-        panels: The images, from left to right.
-        pixel: Size in metres of a pixel of the finest panel; draws a scale bar.
-        zoom: (row, column, size) of the square, its corner and side, in pixels of the finest panel.
-        title: A line above everything.
-        cmap: The colour map of all panels.
-        colour_label: What the shared scale measures, with its unit.
-        limits: (lowest, highest) value of the shared scale; otherwise the central 99.8 % of the values.
+    Parameters
+    ----------
+    panels
+        The images, from left to right.
+    pixel
+        Size in metres of a pixel of the finest panel; draws a scale bar.
+    zoom
+        (row, column, size) of the square, its corner and side, in pixels of the finest panel.
+    title
+        A line above everything.
+    cmap
+        The colour map of all panels.
+    colour_label
+        What the shared scale measures, with its unit.
+    limits
+        (lowest, highest) value of the shared scale; otherwise the central 99.8 % of the values.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> phase = np.add.outer(np.linspace(0, 1, 50), np.linspace(0, 1, 50))
     >>> frame = Panel("Camera frame", phase[::5, ::5] ** 2, own_scale=True)

@@ -31,14 +31,23 @@ def field_figure(
 ) -> Figure:
     """One page about one field: phase, amplitude if there is one, and beneath them maps with one value a tile.
 
-    Args:
-        phase: The phase in radians; NaN, where no tile is, has a warning colour.
-        amplitude: The amplitude, for complex objects.
-        maps: Small images by their names, such as ``{"misfit": …}``; maps without a finite value are left out.
-        pixel: Size of a pixel of ``phase`` in metres; draws the scale bar.
-        title: A line above everything.
-        cmap: The colour map of phase and amplitude.
+    Parameters
+    ----------
+    phase
+        The phase in radians; NaN, where no tile is, has a warning colour.
+    amplitude
+        The amplitude, for complex objects.
+    maps
+        Small images by their names, such as ``{"misfit": …}``; maps without a finite value are left out.
+    pixel
+        Size of a pixel of ``phase`` in metres; draws the scale bar.
+    title
+        A line above everything.
+    cmap
+        The colour map of phase and amplitude.
 
+    Examples
+    --------
     >>> figure = field_figure(np.eye(32), maps={"misfit": [[1.0, 2.0], [np.nan, 3.0]]}, pixel=1e-6)
     >>> len(figure.axes)  # phase and misfit
     2

@@ -25,15 +25,25 @@ def grid_figure(
 ) -> Figure:
     """Rows of images of one field on one colour scale, so that any two of them can be compared.
 
-    Args:
-        rows: The panels, row by row; all rows of one length, all images of one shape.
-        pixel: Size of a pixel in metres; draws a scale bar into the first image and its close-ups.
-        zooms: Up to two squares (row, column, size) in pixels, shown side by side beneath every image.
-        title: A line above everything.
-        cmap: The colour map of all panels.
-        colour_label: What the scale measures, with its unit.
-        limits: (lowest, highest) value of the scale; otherwise the central 99.8 % of the values.
+    Parameters
+    ----------
+    rows
+        The panels, row by row; all rows of one length, all images of one shape.
+    pixel
+        Size of a pixel in metres; draws a scale bar into the first image and its close-ups.
+    zooms
+        Up to two squares (row, column, size) in pixels, shown side by side beneath every image.
+    title
+        A line above everything.
+    cmap
+        The colour map of all panels.
+    colour_label
+        What the scale measures, with its unit.
+    limits
+        (lowest, highest) value of the scale; otherwise the central 99.8 % of the values.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> phase = np.add.outer(np.linspace(0, 1, 50), np.linspace(0, 1, 50))
     >>> batch, online = [Panel("Batch", phase)] * 3, [Panel("Online", phase)] * 3

@@ -53,21 +53,36 @@ def result_figure(
 ) -> Figure:
     """One page about one run: what was found, the spectrum of it, the misfit, and with which light and pupil.
 
-    Args:
-        phase: The phase in radians.
-        amplitude: The amplitude, for complex objects.
-        history: Positive series that share one logarithmic axis, such as ``{"misfit": [...]}``. A series named
-            ``"iteration"`` is not drawn but gives the horizontal axis; without it the values count from 1.
-        pixel: Size of a pixel in metres; draws the scale bar and gives the spectrum its unit.
-        title: A line above everything.
-        cmap: The colour map of phase and amplitude.
-        unwrapped: The unwrapped phase, if it differs from ``phase``, which is then drawn wrapped, with a cyclic map.
-        flattened: The phase without its slow background, drawn instead of them; its header says so.
-        wrapped: Draw ``phase`` wrapped as well, as it is with ``unwrapped``: where there are jumps.
-        pupil: Draws the modulus and the phase of the pupil.
-        leds: Draws the map of the LEDs.
-        verdict: A sentence about all of it, under the title.
+    Parameters
+    ----------
+    phase
+        The phase in radians.
+    amplitude
+        The amplitude, for complex objects.
+    history
+        Positive series that share one logarithmic axis, such as ``{"misfit": [...]}``. A series named
+        ``"iteration"`` is not drawn but gives the horizontal axis; without it the values count from 1.
+    pixel
+        Size of a pixel in metres; draws the scale bar and gives the spectrum its unit.
+    title
+        A line above everything.
+    cmap
+        The colour map of phase and amplitude.
+    unwrapped
+        The unwrapped phase, if it differs from ``phase``, which is then drawn wrapped, with a cyclic map.
+    flattened
+        The phase without its slow background, drawn instead of them; its header says so.
+    wrapped
+        Draw ``phase`` wrapped as well, as it is with ``unwrapped``: where there are jumps.
+    pupil
+        Draws the modulus and the phase of the pupil.
+    leds
+        Draws the map of the LEDs.
+    verdict
+        A sentence about all of it, under the title.
 
+    Examples
+    --------
     >>> figure = result_figure(np.eye(16), history={"misfit": [3.0, 1.0, 0.5]}, pixel=0.16e-6)
     >>> len(figure.axes)  # phase, spectrum and misfit
     3
