@@ -1,4 +1,4 @@
-"""fouriscope: Fourier ptychographic microscopy with plug-and-play priors, solved online.
+"""fouriscope: high-resolution images from the frames of an LED-array microscope (Fourier ptychography).
 
 Names are loaded when they are first used, so that ``import fouriscope`` stays fast; ``__init__.pyi`` lists them.
 """

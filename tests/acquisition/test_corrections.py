@@ -376,6 +376,20 @@ def test_a_dark_field_frame_unlike_its_neighbours() -> None:
     assert len(found) == 2
 
 
+def test_a_dark_frame_of_mere_noise_is_no_dead_led() -> None:
+    # Eight neighbours agree by chance on a mean of twice its standard error, and the ninth lies below zero.
+    shape = (len(NA), 64, 64)
+    stack = np.random.default_rng(0).normal(0, 0.0064, shape)
+    stack -= stack.mean(axis=(1, 2), keepdims=True)
+    stack += np.where(MODEL.geometry.bright_field, 1.0, 0.0002)[:, None, None]
+    outside = np.flatnonzero(MODEL.geometry.illumination_na > 1.15 * OPTICS.na)
+    stack[outside[3]] -= 0.0003
+    assert not unlike_others(survey_frames(ArrayFrames(stack)), NA, OPTICS.na)
+    stack[outside] += 0.01
+    stack[outside[3]] -= 0.0098  # now its neighbours are far above their noise
+    assert list(unlike_others(survey_frames(ArrayFrames(stack)), NA, OPTICS.na)) == [int(outside[3])]
+
+
 def test_different_exposures_are_no_fault() -> None:
     exposures = np.where(MODEL.geometry.bright_field, 1.0, 8.0)
     stack = np.minimum((COUNTS - 100.0) * exposures[:, None, None], 1e9)

@@ -39,15 +39,19 @@ def unlike_others(
     r"""Frames of a brightness that the described place of their LED rules out, with the reason; bad ones left out.
 
     A bright-field frame below a tenth of the others' median, a dark-field frame above half of it, or a dark-field
-    frame ten times brighter or darker than the median of the eight with the most similar \|na\|: dark field falls
-    steeply with the angle, and with little else. LEDs within 10 % of the pupil's edge may be either and are left alone.
+    frame that is, beyond its noise, ten times brighter or darker than the median of the eight with the most similar
+    \|na\|: dark field falls steeply with the angle, and with little else. LEDs within 10 % of the pupil's edge may be
+    either and are left alone.
 
     That is a reason to look, not to reject: an array that is displaced, or an NA that is not what the objective says,
     makes good frames look like this. ``levels`` are the brightness of patterns beside one LED.
     """
     bad, found = bad_frames(survey), dict[int, str]()
     sizes = np.hypot(directions[:, 0], directions[:, 1])
-    brightness = (survey.mean - survey.offset) / relative_exposures(exposures, len(survey)) / levels
+    unit = relative_exposures(exposures, len(survey)) * levels
+    brightness = (survey.mean - survey.offset) / unit
+    # Three standard errors of a mean: a frame of mere noise may be as far from what it shows.
+    doubt = 3 * np.nan_to_num(survey.noise) / np.sqrt(survey.pixels) / unit
     sound = np.array([index not in bad for index in range(len(survey))])
     inside = sound & (sizes <= (1 - RIM) * na)
     outside = np.flatnonzero(sound & (sizes >= (1 + RIM) * na))
@@ -68,8 +72,8 @@ def unlike_others(
         middle = float(np.median(near))
         spread = 1.4826 * float(np.median(np.abs(near - middle)))
         if middle > 0 and abs(brightness[index] - middle) > 3 * spread:
-            if brightness[index] > 10 * middle:
+            if brightness[index] - doubt[index] > 10 * middle:
                 found[index] = f"{brightness[index] / middle:.0f} times brighter than others of its angle"
-            elif brightness[index] < 0.1 * middle:
+            elif brightness[index] + doubt[index] < 0.1 * middle:
                 found[index] = f"dark ({brightness[index] / middle:.1%} of others of its angle): a dead LED?"
     return dict(sorted(found.items()))
