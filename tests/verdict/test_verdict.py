@@ -264,7 +264,11 @@ def said(**changed: Any) -> Verdict:
         ({"held_out": replace(UNSEEN, dark_epry=0.16)}, "doubtful", "12 % worse than by plain EPRY"),
         ({"held_out": replace(UNSEEN, dark_epry=0.05)}, "bad", "100 % worse than by plain EPRY"),
         ({"held_out": replace(UNSEEN, dark=0.1, dark_epry=0.05)}, "good", "41 % worse"),  # of next to nothing
-        ({"held_out": replace(UNSEEN, dark=0.47, dark_epry=0.6)}, "doubtful", "better than by plain EPRY"),
+        (
+            {"held_out": replace(UNSEEN, dark=0.47, dark_epry=0.6)},
+            "doubtful",
+            "little better than by a plain grey image",
+        ),
         ({"held_out": replace(UNSEEN, dark=0.5, dark_epry=0.6)}, "bad", "no better than by a plain grey image"),
         (
             {"held_out": HeldOut((1,), 0.05, None, 0.1, None, 0.3, None, noise=60)},

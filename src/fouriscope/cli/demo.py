@@ -149,7 +149,7 @@ def _report(out: Path, data: Acquisition, truth: NDArray[Any], results: dict[str
     plots.save_figure(figure, out / "demo.png")
     curves = {name: (result.history["iteration"], result.history["snr"]) for name, result in results.items()}
     plots.save_figure(plots.convergence_figure(curves), out / "convergence.png")
-    table = Table("method", "SNR (dB)", "raw SNR (dB)", "seconds", "ms an iteration")
+    table = Table("method", "SNR (dB)", "raw SNR (dB)", "seconds", "ms per iteration")
     for name, result in results.items():
         last = result.history.last
         table.add_row(
@@ -160,4 +160,7 @@ def _report(out: Path, data: Acquisition, truth: NDArray[Any], results: dict[str
             f"{1e3 * last.seconds / last.iteration:.1f}",
         )
     console.print(table)
+    console.print(
+        "The SNR leaves out a constant phase, which no frame can tell. The raw SNR includes it; 1 dB is normal."
+    )
     console.print(f"look at {escape(str(out / 'demo.png'))} and {escape(str(out / 'convergence.png'))}")

@@ -203,9 +203,10 @@ def _told_of_unseen(held_out: HeldOut) -> str:
         return "unseen frames are predicted no better than by a plain grey image"
     percent = round(100 * abs(1 - epry))
     which = "unseen bright-field frames" if held_out.dark is None else "unseen frames"
+    doubt = ", but little better than by a plain grey image" if grey >= BESIDE_GREY[0] else ""
     if percent == 0:
-        return f"{which} are predicted as well as by plain EPRY"
-    return f"{which} are predicted {percent} % {'better' if epry < 1 else 'worse'} than by plain EPRY"
+        return f"{which} are predicted as well as by plain EPRY{doubt}"
+    return f"{which} are predicted {percent} % {'better' if epry < 1 else 'worse'} than by plain EPRY{doubt}"
 
 
 def _told_of_resolution(resolution: Resolution) -> str:
