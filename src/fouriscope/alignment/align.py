@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.array import Motion
-from fouriscope.alignment.brightness import bright_gains, frame_means
+from fouriscope.alignment.brightness import bright_gains, holds_direct_light
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.steps import Tell, aperture, by_bright_frames, by_trials, exposed, focused, sized
 from fouriscope.checks import door
 from fouriscope.optics.die import across_edge
 from fouriscope.optics.frame_sources import frame_sources
-
-# A frame across the pupil's edge may differ by so much, beside the bright field, from the direct light it should hold.
-AGREES = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,14 +129,5 @@ def _weights_without_penumbra(acquisition: Acquisition, *, certain: bool = False
         inside = np.asarray(acquisition.optics.passes(na))
         across = across_edge(acquisition.illumination, *place)
         share = frame_sources(acquisition.illumination, *place).direct_light(acquisition.optics)
-        kept = np.where(across, _explained(acquisition, share), (bright & inside) | (dark & ~inside))
+        kept = np.where(across, holds_direct_light(acquisition, share), (bright & inside) | (dark & ~inside))
     return np.where(kept, acquisition.frame_weights, 0.0)
-
-
-def _explained(acquisition: Acquisition, share: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Frames whose mean, beside that of the bright field, is the ``share`` of direct light that they should hold."""
-    means = frame_means(acquisition)
-    if acquisition.gains is not None:
-        means = means / np.asarray(acquisition.gains)
-    bright = means[(share == 1) & np.isfinite(means)]
-    return np.abs(means / np.median(bright) - share) < AGREES if len(bright) else np.ones(len(share), bool)

@@ -19,6 +19,8 @@ SURELY_BRIGHT, SURELY_DARK = 0.7, 0.2
 CONTRAST = 3.0
 # Bright frames that differ by less than this say nothing about their LEDs.
 LEAST_SPREAD = 0.05
+# A frame across the pupil's edge may differ by so much, beside the bright field, from the direct light it should hold.
+AGREES = 0.2
 # How far the array may be displaced to bring the bright frames inside the pupil, in pitches, and in how fine steps.
 REACH, STEP = 2.5, 0.25
 
@@ -69,6 +71,18 @@ def sides_of_frames(acquisition: Acquisition, means: Floats) -> NDArray[np.int8]
     """:func:`sides_of_edge` of the frames of an acquisition."""
     na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
     return sides_of_edge(means, np.asarray(acquisition.optics.passes(na)))
+
+
+def holds_direct_light(acquisition: Acquisition, share: Floats) -> NDArray[np.bool_]:
+    """Frames whose mean, beside that of the bright field, is the ``share`` of direct light that they should hold.
+
+    All of them, if none should be bright field; none whose mean is not known.
+    """
+    means = frame_means(acquisition)
+    if acquisition.gains is not None:
+        means = means / np.asarray(acquisition.gains)
+    bright = means[(share == 1) & np.isfinite(means)]
+    return np.abs(means / np.median(bright) - share) < AGREES if len(bright) else np.ones(len(share), bool)
 
 
 def bright_gains(acquisition: Acquisition) -> Floats | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, Frames, FrameSequence
-from fouriscope.alignment.brightness import frame_means
+from fouriscope.alignment.brightness import holds_direct_light
 from fouriscope.alignment.sides import sides
 from fouriscope.optics.die import across_edge, has_die
 from fouriscope.optics.frame_sources import frame_sources
@@ -24,8 +24,6 @@ HARMLESS = 0.25
 LEAST_SHARE = 0.1
 # Places along a side of a tile at which that share is computed; it is nearly linear in between.
 PLACES = 5
-# By how much a frame's brightness may differ from the share of direct light that the size of its LED says.
-AGREES = 0.2
 
 
 def tile_acquisition(config: RunConfig, base: Path, margin: int) -> Acquisition:
@@ -72,19 +70,10 @@ def contradicted(acquisition: Acquisition) -> NDArray[np.intp]:
     bright, dark = sides(acquisition)
     wrong = np.where(acquisition.optics.passes(na), ~bright, ~dark)
     across = across_edge(acquisition.illumination, acquisition.optics, acquisition.patch_center)
-    return np.flatnonzero(np.where(across, _too_bright_or_dark(acquisition, across), wrong))
-
-
-def _too_bright_or_dark(acquisition: Acquisition, across: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Frames whose mean, beside that of the bright field, is not the share of direct light that they should hold."""
-    if not across.any():
-        return np.zeros(len(across), bool)
-    means = frame_means(acquisition)
-    if acquisition.gains is not None:
-        means = means / np.asarray(acquisition.gains)
-    share = _direct_share(acquisition, acquisition.patch_center)
-    bright = means[(share == 1) & np.isfinite(means)]
-    return np.abs(means / np.median(bright) - share) > AGREES if len(bright) else np.zeros(len(share), bool)
+    if across.any():
+        share = _direct_share(acquisition, acquisition.patch_center)
+        wrong = np.where(across, ~holds_direct_light(acquisition, share), wrong)
+    return np.flatnonzero(wrong)
 
 
 def _direct_share(acquisition: Acquisition, place: tuple[float, float]) -> NDArray[np.float64]:
