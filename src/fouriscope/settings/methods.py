@@ -7,24 +7,34 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 
 from fouriscope.fidelity import LossName
-from fouriscope.settings.base import Count, Few, NotNegative, Positive, Section
+from fouriscope.settings.base import Count, Few, NotNegative, Positive, Section, Share
 
 DEFAULT_METHOD = "pnp"
+# Frames per iteration, at most, where nobody says how many: the paper's.
+BATCH = 60
 
 
 class Method(Section):
     """What every method has: the data fidelity, the minibatches, the start."""
 
     takes_prior: ClassVar[bool] = True
+    finds_loss: ClassVar[bool] = True  # or has one
 
-    loss: LossName = Field(default="intensity", description="the data fidelity (docs/solver.md says which suits what)")
+    loss: LossName | Literal["auto"] = Field(
+        default="auto",
+        description="the data fidelity; auto: the one that fits the noise in the frames, approached step by step "
+        '(of "spectral" and "epry": amplitude; docs/solver.md)',
+    )
     poisson_background: Positive = Field(
         default=0.01, description="ε of the Poisson loss, in units of the empty bright field"
     )
     sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = Field(
         default="stratified", description="how the frames of an iteration are chosen"
     )
-    batch: Count = Field(default=60, description="frames per iteration")
+    batch: Count | Literal["auto"] = Field(
+        default="auto",
+        description="frames per iteration; auto: a tenth of them (20 to 60) if the loss is auto, else 60",
+    )
     start: Literal["flat", "linear", "epry", "array"] = Field(
         default="flat",
         description='where the object begins; "array" notes that Python gave a start, which no file holds',
@@ -37,6 +47,20 @@ class Method(Section):
         return {
             key: getattr(self, key) for key in type(self).model_fields if key not in (*Method.model_fields, "method")
         }
+
+    @property
+    def loss_from_noise(self) -> bool:
+        """Whether the loss is to be found from the noise in the frames."""
+        return self.finds_loss and self.loss == "auto"
+
+    def batch_of(self, frames: int) -> int:
+        """How many of so many frames an iteration sees.
+
+        >>> PnP().batch_of(293), PnP().batch_of(49), PnP(loss="intensity").batch_of(293)
+        (29, 20, 60)
+        """
+        automatic = min(max(frames // 10, 20), BATCH) if self.loss_from_noise else BATCH
+        return min(automatic if self.batch == "auto" else self.batch, frames)
 
     @property
     def recovers_pupil(self) -> bool:
@@ -53,12 +77,15 @@ class PnP(_Descent):
     """PnP-ISTA, PnP-FISTA and PnP-SGD: gradient steps and denoising in turn. See :class:`fouriscope.solvers.PnP`.
 
     >>> PnP(batch=20).options
-    {'step': 'auto', 'acceleration': True, 'steps_per_denoising': 1}
+    {'step': 'auto', 'acceleration': True, 'steps_per_denoising': 1, 'momentum': 'auto'}
     """
 
     method: Literal["pnp"] = "pnp"
     steps_per_denoising: Few | Literal["auto"] = Field(
         default=1, description="minibatches before a denoising; a costly denoiser wants some six"
+    )
+    momentum: Share | Literal["auto"] = Field(
+        default="auto", description="the largest momentum; auto: 0.9 with minibatches, 1 with all frames"
     )
 
 
@@ -85,6 +112,8 @@ class Spectral(_Descent):
     See :class:`fouriscope.solvers.Spectral`.
     """
 
+    finds_loss: ClassVar[bool] = False
+
     method: Literal["spectral"] = "spectral"
     denoiser_weight: Positive = Field(default=1.0, description="τ, how hard the prior pulls beside the data")
     balance: bool = Field(default=True, description="frames count by how well a model can explain them")
@@ -101,6 +130,7 @@ class EPRY(Method):
     """
 
     takes_prior: ClassVar[bool] = False
+    finds_loss: ClassVar[bool] = False
 
     method: Literal["epry"] = "epry"
     order: Literal["na", "random", "sampler"] = Field(default="random", description="of the LEDs in a sweep")
