@@ -29,7 +29,7 @@ class Denoising:
     """z → denoise_σ(z) for every image of the object, with σ from the step and the strength λ of its prior.
 
     Automatic strengths are λ = T · natural_strength(z), with T the temperature of the noise (see
-    :func:`fouriscope.solvers.strength.noise_temperature`), taken again a few times on the way.
+    :func:`fouriscope.solvers.strength.noise_temperature`), taken again a few times on the way, until they are frozen.
     """
 
     def __init__(self, fidelity: DataFidelity, priors: Sequence[Prior]) -> None:
@@ -45,6 +45,7 @@ class Denoising:
         # What every strength is multiplied with while the loss is not yet the last one.
         self.factor = 1.0
         self.fixed_strength: float | None = None
+        self.frozen: list[float] | None = None
         self.strengths = [0.0 for _ in self.priors]
 
     def reset(self) -> None:
@@ -61,6 +62,7 @@ class Denoising:
         """
         if (
             self.fixed_strength is not None
+            or self.frozen is not None
             or iteration not in TEMPERATURE_TAKEN_AT
             or all(prior.strength != "auto" for prior in self.priors)
         ):
@@ -92,6 +94,10 @@ class Denoising:
                 self.fixed_strength = min(denoised, MOST_STRONGER * self.fixed_strength)
             self.reset()
 
+    def freeze(self) -> None:
+        """From now on every automatic strength stays as it was last."""
+        self.frozen = [strength / self.factor for strength in self.strengths]
+
     def _shared(self, reference: RealArray) -> float:
         pairs = zip(self.priors, self.object.images(reference), strict=True)
         inverse = [1 / max(self._natural(prior, image), TINY) for prior, image in pairs]
@@ -113,7 +119,8 @@ class Denoising:
         for channel, (prior, (before, after)) in enumerate(zip(self.priors, images, strict=True)):
             limits = self.object.limits[channel]
             before = before if limits is None else np.clip(before, *limits)
-            self.strengths[channel] = strength = self._strength(prior, before) * self.factor
+            found = self._strength(prior, before) if self.frozen is None else self.frozen[channel]
+            self.strengths[channel] = strength = found * self.factor
             after[...] = prior.denoise_next(before, math.sqrt(step * strength))
         return x
 

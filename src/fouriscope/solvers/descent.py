@@ -22,7 +22,9 @@ from fouriscope.solvers.step_control import StepControl
 
 RETREATS_AT_MOST = 30
 # Behind its road, a step over minibatches has half its length after so many more.
-STEPS_TO_FADE = 100.0
+STEPS_TO_FADE = 50.0
+# … and automatic strengths stay as they are, after so many steps in all at least.
+FEWEST_BEFORE_FREEZING = 120
 # Minibatches of which the frames are announced before they are drawn, where frames are streamed from disk.
 DRAWS_AHEAD = 8
 
@@ -162,6 +164,10 @@ class Descent(Solver):
         """The loss of this iteration, and the strength that keeps its balance with it."""
         if self.road is None:
             return
+        # Where the road ends the image has its structure. A strength that went on following it would run away with
+        # frames of few photons: the smoother the image, the stronger the prior.
+        if self.denoise.frozen is None and self._gradients >= max(self.road.length, FEWEST_BEFORE_FREEZING):
+            self.denoise.freeze()
         self.fidelity.loss = self.road.loss(self._gradients)
         self.denoise.factor = self.road.strength_factor(self._gradients)
 
@@ -202,6 +208,7 @@ class Descent(Solver):
         """Go on from where ``other`` is on its road, too."""
         super().settle_like(other)
         self.road, self._gradients = other.road, other._gradients
+        self.denoise.frozen = other.denoise.frozen
         self.fidelity.loss = other.fidelity.loss
 
     def measurements_changed(
@@ -221,7 +228,7 @@ class Descent(Solver):
         self._control.scale(bright[before].mean() / max(bright[population].mean(), 1 / len(population)))
         if begin_again and self._prepared:
             self._find_road()
-            self._gradients = 0
+            self._gradients, self.denoise.frozen = 0, None
             self._control.find(self.fidelity, np.zeros_like(self._x), self.sampler.settled(), self.rng)
             self._safeguard.begin_again()
             self.begin_at(self._x)
@@ -264,6 +271,7 @@ class Descent(Solver):
             "safeguard": self._safeguard.values(),
             "rng": self.rng.bit_generator.state,
             "gradients": self._gradients,
+            "frozen": self.denoise.frozen,
             "road": None if self.road is None else self.road.values(),
         }
         return SolverState(arrays, values)
@@ -297,6 +305,7 @@ class Descent(Solver):
         self.denoise.temperature = float(values["temperature"])
         self._retreats, self._prepared = values["retreats"], values["prepared"]
         self._iterations, self._gradients = values["iterations"], values.get("gradients", 0)
+        self.denoise.frozen = values.get("frozen")
         self._safeguard.load(values["safeguard"], arrays.get("refuge"))
         self.denoise.load_state_arrays(arrays)
         self.sampler.load_state_arrays(state.part("sampler"))

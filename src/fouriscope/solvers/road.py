@@ -19,8 +19,10 @@ INTENSITY_FROM = 10.0
 # The least last ε, in standard deviations of the noise in the dark. Where a frame is little but noise, |ψ|² ≥ 0 fits
 # its positive half; with an ε of several times that noise such frames weigh too little to be fitted.
 LEAST_END = 10.0
-# The least first ε: below, the dark field would pull at a few bright pixels alone.
-LEAST_START = 1e-4
+# Pixels below this brightness are taken for those of dark field.
+DARK = 0.1
+# The least first ε, about the brightness of the dark field: below, frames pull all the harder the darker they are.
+LEAST_START = 3e-3
 # The brightness of the frames' pixels is kept as so many quantiles.
 QUANTILES = 256
 
@@ -52,7 +54,8 @@ class Road:
         """The road that the frames of ``leds`` show."""
         noise = noise_of(fidelity, leds)
         brightness = _brightness(fidelity, leds)
-        dark = math.sqrt(float(noise.variance(np.asarray(np.median(brightness)))))
+        in_the_dark = brightness[brightness < DARK]
+        dark = math.sqrt(float(noise.variance(np.asarray(in_the_dark.mean() if in_the_dark.size else 0.0))))
         return cls(noise, max(dark, LEAST_START), max(noise.background, LEAST_END * dark), brightness)
 
     def values(self) -> dict[str, float]:
