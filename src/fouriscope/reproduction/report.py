@@ -52,7 +52,7 @@ def _blocks(
             f"{thread_count()} threads. {len(experiment.model)} LEDs (32 × 32 array, 4 mm pitch, 70 mm away), 513 nm, "
             f"NA 0.2 → {experiment.model.synthetic_na:.3f}, {protocol.frame}² frames, "
             f"{experiment.model.object_shape[0]}² objects, {SNR_DB:g} dB of white noise over the whole "
-            f"stack, {BATCH} measurements a minibatch, {protocol.gradients} gradients a run, flat start."
+            f"stack, {BATCH} measurements per minibatch, {protocol.gradients} gradients per run, flat start."
         ),
     ]
     if not paper_images:
@@ -109,7 +109,7 @@ def _methods_table(summary: Summary) -> Table:
         )
     header = (
         *("method", "SNR at the end", "at its best iteration", "raw SNR", "over NoReg-Online"),
-        *("paper's SNR", "paper's gain", "ms an iteration", "paper's ms", "iterations", "seconds"),
+        *("paper's SNR", "paper's gain", "ms per iteration", "paper's ms", "iterations", "seconds"),
     )
     return Table(header, rows)
 
@@ -140,7 +140,7 @@ def _caption(stem: str, count: int) -> str:
     if stem == "figure2-beyond":
         return "The methods that the paper does not show, against gradients (those of Full see all measurements)."
     if stem == "figure3":
-        return "Average SNR against seconds. The paper's figure 3, with several gradients a denoising beside it."
+        return "Average SNR against seconds. The paper's figure 3, and several gradients per denoising."
     return "The phase with its SNR (and the raw one, in which the unobservable constant counts), and a close-up."
 
 
