@@ -297,8 +297,8 @@ def test_frames_are_a_file_or_a_shape(tmp_path: Path) -> None:
     assert build_geometry(planned, tmp_path).frame_shape == (24, 30)
     with pytest.raises(InvalidInputError, match=r"^frames.path is missing: .* a reconstruction needs the file"):
         build_acquisition(planned, tmp_path)
-    assert broken(frames={"path": None}).startswith("frames: give path, the file that holds the frames, or")
-    assert "one of the two" in broken(frames={"shape": [24, 24]})
+    assert broken(frames={"path": None}).startswith("frames: give either path, the file that holds the frames, or")
+    assert "give either path" in broken(frames={"shape": [24, 24]})
     assert "frames.shape" in broken(frames={"path": None, "shape": [0, 24]})
 
 

@@ -92,9 +92,9 @@ def test_background_is_subtracted_in_dark_field_alone(tmp_path: Path) -> None:
         ({"background": [1.0, 2.0]}, r"background must be finite and of shape \(49,\)"),
         ({"kind": "hdf5"}, "a stack of frames cannot be read"),
         ({"bit_shift": 16}, "frames.bit_shift: Input should be less than or equal to 15"),
-        ({"pattern": "*.tif", "files": ["a.tif"]}, "give pattern or files, one of the two"),
+        ({"pattern": "*.tif", "files": ["a.tif"]}, "give either pattern or files, not both"),
         ({"saturation": "full"}, "frames.saturation"),
-        ({"amplitude": True, "power": 0.75}, "amplitude = true means power = 0.5, there is power = 0.75 too"),
+        ({"amplitude": True, "power": 0.75}, "amplitude = true means power = 0.5, but power = 0.75 is given too"),
         ({"power": 0.0}, "frames.power: Input should be greater than or equal to 0.01"),
     ],
 )

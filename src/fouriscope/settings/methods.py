@@ -17,7 +17,9 @@ class Method(Section):
 
     takes_prior: ClassVar[bool] = True
 
-    loss: LossName = Field(default="intensity", description="the data fidelity (docs/solver.md says which suits what)")
+    loss: LossName = Field(
+        default="intensity", description="the data fidelity (docs/solver.md says which loss suits which noise)"
+    )
     poisson_background: Positive = Field(
         default=0.01, description="ε of the Poisson loss, in units of the empty bright field"
     )
@@ -27,9 +29,9 @@ class Method(Section):
     batch: Count = Field(default=60, description="frames per iteration")
     start: Literal["flat", "linear", "epry", "array"] = Field(
         default="flat",
-        description='where the object begins; "array" notes that Python gave a start, which no file holds',
+        description='the first estimate; "array" records that it was given in Python and is in no file',
     )
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=0, description="of all random numbers")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=0, description="seed of all random numbers")
 
     @property
     def options(self) -> dict[str, Any]:
@@ -46,7 +48,7 @@ class Method(Section):
 
 class _Descent(Method):
     step: Positive | Literal["auto"] = Field(default="auto", description="γ, the size of a step")
-    acceleration: bool = Field(default=True, description="momentum")
+    acceleration: bool = Field(default=True, description="use momentum")
 
 
 class PnP(_Descent):
@@ -58,7 +60,7 @@ class PnP(_Descent):
 
     method: Literal["pnp"] = "pnp"
     steps_per_denoising: Few | Literal["auto"] = Field(
-        default=1, description="minibatches before a denoising; a costly denoiser wants some six"
+        default=1, description="minibatches per denoising; use about six for a slow denoiser"
     )
 
 
@@ -68,7 +70,7 @@ class ADMM(_Descent):
     method: Literal["admm"] = "admm"
     data_steps: Few = Field(default=5, description="gradient steps towards the proximal operator of the data fidelity")
     restart: bool = Field(
-        default=True, description="momentum starts anew when an iteration moves more than those before"
+        default=True, description="restart the momentum when an iteration moves more than those before"
     )
 
 
@@ -80,17 +82,18 @@ class RED(_Descent):
 
 
 class Spectral(_Descent):
-    """A step of its own for each spatial frequency, for a wave and the amplitude loss.
+    """Each spatial frequency has its own step; for a wave and the amplitude loss.
 
     See :class:`fouriscope.solvers.Spectral`.
     """
 
     method: Literal["spectral"] = "spectral"
-    denoiser_weight: Positive = Field(default=1.0, description="τ, how hard the prior pulls beside the data")
-    balance: bool = Field(default=True, description="frames count by how well a model can explain them")
+    denoiser_weight: Positive = Field(default=1.0, description="τ, how hard the prior pulls compared with the data")
+    balance: bool = Field(default=True, description="weight frames by how well a model can explain them")
     background: NotNegative | Literal["auto"] = Field(
         default="auto",
-        description="ε of the amplitude loss, in units of the empty bright field; auto: twice the noise of dark frames",
+        description='ε of the amplitude loss, in units of the empty bright field; "auto" is twice the noise of dark '
+        "frames",
     )
 
 
@@ -103,13 +106,13 @@ class EPRY(Method):
     takes_prior: ClassVar[bool] = False
 
     method: Literal["epry"] = "epry"
-    order: Literal["na", "random", "sampler"] = Field(default="random", description="of the LEDs in a sweep")
+    order: Literal["na", "random", "sampler"] = Field(default="random", description="order of the LEDs in a sweep")
     object_step: Positive = Field(default=1.0, description="α, how much of each LED's correction the object takes")
     pupil_step: NotNegative = Field(
-        default=0.0, description="β, the same for the pupil; 0 leaves it as it is known, 1 for measured frames"
+        default=0.0, description="β, the same for the pupil: 0 for a known pupil, 1 for measured frames"
     )
     decay: NotNegative = Field(
-        default=0.0, description="both are divided by 1 + decay · (k − 1) in iteration k; 0.3 for measured frames"
+        default=0.0, description="both steps are divided by 1 + decay · (k − 1) in iteration k; 0.3 for measured frames"
     )
 
     @property
@@ -136,10 +139,10 @@ FORMER_KEYS = {
 
 
 def own_keys_only(keys: Any) -> Any:
-    """[solver] with the method that it leaves out, and without what says nothing: options of other methods.
+    """[solver] with its method filled in if it is missing, and without the options of other methods.
 
-    Earlier versions wrote the options of all methods into the record of a run. At their defaults they are left out;
-    otherwise somebody meant something, and must be told that this method does not do it.
+    Earlier versions wrote the options of all methods into the record of a run. At their defaults they are left out.
+    Otherwise the user meant something by them, and an error says that this method has no such option.
     """
     if isinstance(keys, Method) or not isinstance(keys, dict):
         return keys
@@ -160,7 +163,7 @@ def own_keys_only(keys: Any) -> Any:
             kept[key] = value  # an error of its own
         elif value not in owners.values() and value != "auto":
             listed = " and ".join(repr(other) for other in owners)
-            raise ValueError(f"{key} is an option of method {listed}, and the method is {keys['method']!r}: delete it")
+            raise ValueError(f"{key} is an option of method {listed}, but the method is {keys['method']!r}: delete it")
     return kept
 
 
