@@ -52,14 +52,14 @@ class FieldPlan:
     origin
         (row, column) of the field in the stored frames: that of ``frames.roi``, if there is one.
     scale
-        Object pixels a frame pixel, along each axis. It is one number for all tiles, though their LEDs reach to
-        different NA, because pixels of neighbours must lie on each other.
+        Object pixels per frame pixel, along each axis. It is one number for all tiles, although their LEDs reach
+        different NA, because pixels of neighbours must coincide.
     margin
-        Frame pixels around each tile that are estimated and thrown away.
+        Frame pixels around each tile that are estimated and discarded.
     channels
         "phase", and "absorption" for a complex object.
     pixel
-        Of the object, in metres.
+        Pixel of the object, in metres.
     """
 
     tiling: Tiling

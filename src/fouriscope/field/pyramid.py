@@ -25,7 +25,7 @@ from fouriscope.run.ome_zarr import create_object as create_object_array
 from fouriscope.run.ome_zarr import create_ome_zarr, display_window, write_metadata
 from fouriscope.run.phases import nearest_turn
 
-BLOCK = 1024  # pixels a side
+BLOCK = 1024  # pixels per side
 # Rows of a coarse block that are made at a time: the finer level that a whole one covers would take more memory than a
 # tile's reconstruction, and a worker of a large field more than one of a small field.
 STRIP = 128
@@ -111,7 +111,7 @@ class Pyramid:
         _require_block(block, self.shapes[level])
         if set(images) != set(self.channels):
             raise InvalidInputError(
-                f"a block is written with all of its channels: expected {', '.join(self.channels)}, "
+                f"a block must be written with all of its channels: expected {', '.join(self.channels)}, "
                 f"got {', '.join(images) or 'none'}"
             )
         array = _opened(self.path / str(level), "r+")
@@ -123,7 +123,7 @@ class Pyramid:
         """Compute ``block`` of ``level`` from the part of the finer level that it covers, and write it."""
         if level < 1:
             raise InvalidInputError(
-                f"level {level} has no finer one to be computed from: coarsen levels 1 to {len(self.shapes) - 1}, "
+                f"level {level} has no finer level to be computed from: coarsen levels 1 to {len(self.shapes) - 1}, "
                 "and give the pixels of level 0 to write_block"
             )
         _require_block(block, self.shapes[level])
