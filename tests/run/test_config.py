@@ -321,7 +321,7 @@ def test_missing_files_are_named(tmp_path: Path, key: str) -> None:
 def test_an_array_that_is_none(tmp_path: Path) -> None:
     path = write_acquisition(tmp_path, frames={"mask": "mask.npy"})
     (tmp_path / "mask.npy").write_text("no array", encoding="utf-8")
-    with pytest.raises(InvalidInputError, match=r"mask.npy: this is no .npy file"):
+    with pytest.raises(InvalidInputError, match=r"mask.npy: this is not a .npy file"):
         build_acquisition(load_config(path), tmp_path)
 
 

@@ -85,7 +85,7 @@ def test_background_is_subtracted_in_dark_field_alone(tmp_path: Path) -> None:
     ("keys", "message"),
     [
         ({"roi": [0, 0, 30, 30]}, "roi = .* must lie inside the frames of 24 × 24"),
-        ({"reject": [49]}, "frames.reject holds 49, there are frames 0 to 48"),
+        ({"reject": [49]}, "frames.reject holds 49, but frames are 0 to 48"),
         ({"dark": "gone.tif"}, "gone.tif: no such file"),
         ({"flat": "counts.tif", "gain": 2.0}, r"flat must be"),
         ({"exposures": [1.0, 2.0]}, r"exposures must be finite and of shape \(49,\)"),
@@ -155,12 +155,12 @@ def test_a_spiral(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "lights", "message"),
     [
-        ("na", {"pitch": 1e-3}, "leds.csv: directions in NA are what they are: pitch, slide_thickness and die belong"),
-        ("na", {"die": 1e-3}, "leds.csv: directions in NA are what they are: pitch, slide_thickness and die belong"),
+        ("na", {"pitch": 1e-3}, "leds.csv: LEDs given as directions in NA take no pitch"),
+        ("na", {"die": 1e-3}, "leds.csv: LEDs given as directions in NA take no pitch"),
         (
             "na",
             {"pitch": None, "height": None, "offset": [1e-3, 0.0]},
-            "height is missing: an offset in metres moves",
+            "height is missing: an offset in metres needs",
         ),
         ("positions", {}, "leds.csv: illumination.pitch belongs to LEDs counted in rows"),
         ("positions", {"pitch": None, "height": None}, "leds.csv: illumination.height is missing"),

@@ -243,7 +243,7 @@ class DataFidelity:
             return np.ones(len(self.model))
         checked = np.asarray(weights, np.float64)
         if checked.shape != (len(self.model),):
-            raise InvalidInputError(f"one weight for each of {len(self.model)} frames, got shape {checked.shape}")
+            raise InvalidInputError(f"weights: one per frame is needed, {len(self.model)}, got shape {checked.shape}")
         if not (np.all(np.isfinite(checked)) and np.all(checked >= 0) and np.any(checked > 0)):
             raise InvalidInputError("frame weights must be finite, not negative, and not all zero")
         return checked
@@ -256,7 +256,9 @@ class DataFidelity:
         if isinstance(checked, np.ndarray) and checked.shape == (1, *shape):
             checked = checked[0]
         if tuple(checked.shape) not in {shape, (len(self.model), *shape)}:
-            raise InvalidInputError(f"a mask has the shape {shape} or {(len(self.model), *shape)}, got {checked.shape}")
+            raise InvalidInputError(
+                f"a mask must have the shape {shape} or {(len(self.model), *shape)}, got {checked.shape}"
+            )
         # Of masks on demand, Acquisition.check_frames tells.
         if isinstance(checked, np.ndarray) and not np.any(checked):
             raise InvalidInputError("the mask leaves no pixel at all")

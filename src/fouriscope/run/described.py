@@ -155,7 +155,7 @@ class Described:
             return bad_frames(survey)
         wrong = [index for index in named if not 0 <= index < count]
         if wrong:
-            raise InvalidInputError(f"frames.reject holds {wrong[0]}, there are frames 0 to {count - 1}")
+            raise InvalidInputError(f"frames.reject holds {wrong[0]}, but frames are 0 to {count - 1}")
         return dict.fromkeys(named, "named in frames.reject")
 
     def acquisition(self, source: Frames | None = None) -> Acquisition:
