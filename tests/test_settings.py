@@ -207,7 +207,7 @@ class TestDoors:
         assert overlaid(imported, loss="poisson").solver.method == "pnp"
         assert overlaid(imported, object="wave", iterations=3).solver == imported.solver
         assert overlaid(imported, object="phase", method="red").solver.method == "red"
-        with pytest.raises(InvalidInputError, match="must have a name that workers can build"):
+        with pytest.raises(InvalidInputError, match="must have a name here, because workers build"):
             overlaid(described, prior=lambda image, sigma: image)
 
     @pytest.mark.parametrize("name", ["iterations", "stop", "align"])

@@ -1,4 +1,4 @@
-"""Errors that users meet. Each says what was expected, what came, and what to do.
+"""Errors that users see. Each says what was expected, what was found, and what to do.
 
 They derive from the builtins that people already catch, so ``except ValueError`` keeps working.
 """
@@ -29,8 +29,8 @@ def shortened(text: str) -> str:
 NO_ROOM = {
     errno.ENOSPC: "the disk is full: make room",
     errno.EDQUOT: "the quota on this disk is used up: make room, or ask for more",
-    errno.EFBIG: "no file may become so large here: raise the limit (ulimit -f), or use another disk",
-    errno.EROFS: "this disk can only be read: write to another one",
+    errno.EFBIG: "files may not become so large here: raise the limit (ulimit -f), or use another disk",
+    errno.EROFS: "this disk is read-only: write to another one",
 }
 
 
@@ -40,7 +40,7 @@ def not_written(path: object, error: OSError) -> str:
     >>> not_written("run", OSError(errno.ENOSPC, "No space left on device"))
     'run: cannot be written (No space left on device); the disk is full: make room'
     """
-    return f"{path}: cannot be written ({error.strerror or error}); {NO_ROOM.get(error.errno or 0, 'mend that')}"
+    return f"{path}: cannot be written ({error.strerror or error}); {NO_ROOM.get(error.errno or 0, 'correct that')}"
 
 
 class FouriscopeError(Exception):
@@ -51,11 +51,11 @@ class FouriscopeError(Exception):
 
 
 class InvalidInputError(FouriscopeError, ValueError):
-    """A value, shape or file that cannot be worked with."""
+    """A value, shape or file that cannot be used."""
 
 
 class FramesChangedError(InvalidInputError):
-    """Frames that are no longer what they were when they were read before."""
+    """Frames that have changed since they were first read."""
 
 
 class InsufficientMemoryError(FouriscopeError, MemoryError):
@@ -67,4 +67,4 @@ class RunFolderError(FouriscopeError, OSError):
 
 
 class DivergenceError(FouriscopeError, ArithmeticError):
-    """The iterations went astray and could not be brought back."""
+    """The iterations diverged and could not be recovered."""

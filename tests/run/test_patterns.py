@@ -101,7 +101,7 @@ def test_the_recipe_for_measured_frames_aligns_what_patterns_tell() -> None:
     assert [key for key, value in chosen.model_dump().items() if value is True] == ["exposure", "focus"]
     with pytest.raises(InvalidInputError, match="alignment by circles needs frames of one LED each"):
         fs.reconstruct(data, align=("circles", "focus"), iterations=2)
-    with pytest.raises(InvalidInputError, match="one LED a frame"):
+    with pytest.raises(InvalidInputError, match="one LED per frame"):
         fs.align(data)
     with pytest.raises(InvalidInputError, match="leave it out"):
         fs.reconstruct(data, calibrate="leds", iterations=2)

@@ -99,7 +99,7 @@ class _Worker:
 
 
 class LocalWorkers:
-    """``wanted`` processes with ``memory`` bytes each, one task at a time. A context manager, which kills them at its end.
+    """``wanted`` processes with ``memory`` bytes each, one task at a time. This context manager kills them at its end.
 
     Workers are supervised while :meth:`ended` waits.
     """

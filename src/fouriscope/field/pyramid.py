@@ -1,10 +1,10 @@
 """An OME-Zarr pyramid of any size, written block by block by many processes, none of which ever holds the whole.
 
-A block is 1024 × 1024 pixels of one level, and in each channel exactly one file. So no two blocks touch the same file,
-blocks of a level can be written in any order and at the same time, and a block that is written again, because whoever
-wrote it was killed or lost, replaces its files by equal ones: Zarr writes a file under another name and renames it.
+A block is 1024 × 1024 pixels of one level, and exactly one file in each channel. So no two blocks touch the same file,
+and blocks of a level can be written in any order and at the same time. A block that is written again, because its
+worker was killed or lost, replaces its files by equal ones: Zarr writes a file under another name and renames it.
 
-The order that matters is that of the levels: :meth:`Pyramid.coarsen_block` reads the finer level, which must be there.
+Only the order of the levels matters: :meth:`Pyramid.coarsen_block` reads the finer level, which must be there.
 """
 
 from __future__ import annotations

@@ -99,9 +99,7 @@ class DaskWorkers:
             ) from error
         for worker, (version, missing) in answers.items():
             if version != __version__:
-                raise ClusterError(
-                    f"worker {worker} has fouriscope {version}, this is {__version__}; install the same"
-                )
+                raise ClusterError(f"worker {worker} has fouriscope {version}, this is {__version__}; install the same")
             if missing:
                 raise InvalidInputError(
                     f"worker {worker} cannot see {missing}; frames and output must be on storage that all workers share"

@@ -128,7 +128,7 @@ def _decibel(signal: float, noise: float) -> float:
 
 
 def _norm(image: npt.NDArray[np.float64]) -> float:
-    """‖image‖ without BLAS, whose threads cost more than the sum where the cores are busy with a solver."""
+    """‖image‖ without BLAS, whose threads cost more than the sum if the cores are busy with a solver."""
     return math.sqrt(float(np.sum(np.square(image))))
 
 

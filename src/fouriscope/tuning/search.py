@@ -45,7 +45,7 @@ def log_search(
     True
     """
     if not (math.isfinite(first) and first > 0):
-        raise InvalidInputError(f"a search on a logarithmic scale begins at a positive value, got {first}")
+        raise InvalidInputError(f"a search on a logarithmic scale must begin at a positive value, got {first}")
     trials: dict[float, float] = {}
 
     def note(value: float, result: float) -> None:
