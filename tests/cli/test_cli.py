@@ -304,7 +304,7 @@ def test_a_field_needs_memory_for_its_object_alone(
 
 def test_curvature_without_a_field(fouriscope: Command, tmp_path: Path) -> None:
     message = fouriscope.fails("simulate", tmp_path / "data", "--field-curvature", 1e-5)
-    assert message == "--field-curvature changes over the field: give --field, too"
+    assert message == "--field-curvature needs a field: give --field too"
     assert "defocus at the corner" in fouriscope.fails(
         "simulate", tmp_path / "data", "--field", "--field-curvature", "nan", "--frame", 48, "--radius", 1.5
     )

@@ -203,7 +203,7 @@ def bad_input(folder: Path, name: str) -> None:
         ("nan.npy", "finite pixels, got 1 of 2"),
         ("nan.tif", "finite pixels, got 1 of 2"),
         ("complex.npy", "denoise phase and absorption separately"),
-        ("truth.npy", "got true and false"),
+        ("truth.npy", "got only true and false"),
         ("words.npy", "image must be an array of numbers"),
         ("empty.npy", "at least one pixel"),
         ("line.npy", "2-D image"),

@@ -292,7 +292,7 @@ def test_rewriting_never_overwrites_and_leaves_nothing_behind(
     data, out, store = micro_manager(tmp_path / "data"), tmp_path / "a.toml", tmp_path / "a_frames.zarr"
     arguments = ["import", data, "-o", out, *SCOPE_SETS]
     arguments += ["--set=illumination.height=0.07", "--set=illumination.pitch=4e-3"]
-    assert "give --to-zarr with it" in fouriscope.fails(*arguments, "--memory", "1MB")
+    assert "give --to-zarr too" in fouriscope.fails(*arguments, "--memory", "1MB")
     assert "better 32 times as much" in fouriscope.fails(*arguments, "--to-zarr", "--memory", "4kB")
     assert "memory must be a number" in fouriscope.fails(*arguments, "--to-zarr", "--memory", "much")
     with monkeypatch.context() as patch:
@@ -358,8 +358,8 @@ def test_info_says_what_the_frames_suggest(fouriscope: Command, tmp_path: Path) 
     assert shown.code == 0
     for words in (
         "frames 3 look wrong (frame 3: all pixels are zero)",
-        "saturated pixels count: ",
-        "frames.gain is 1; intensities must be in units of it: frames.gain = ",
+        "saturated pixels are not masked: ",
+        "frames.gain is 1; intensities must be in units of the bright field: set frames.gain = ",
     ):
         assert words in shown.out
     assert "warnings above" in shown.out.splitlines()[-1]

@@ -34,7 +34,7 @@ def test_frames_are_the_sums_that_the_patterns_say(fouriscope: Command, tmp_path
     assert (described.alignment.focus, described.alignment.circles) == (True, False)
     ended = fouriscope("reconstruct", out / "config.toml", "--quiet")
     assert (ended.code, ended.err) == (0, "")
-    assert "several LEDs per frame already" in fouriscope.fails(
+    assert "already has several LEDs per frame" in fouriscope.fails(
         "multiplex", out / "config.toml", "--patterns", "random-4", "--out", tmp_path / "again"
     )
 

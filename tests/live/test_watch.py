@@ -96,7 +96,7 @@ def test_a_watch_that_was_stopped_goes_on_watching(tmp_path: Path, data: Acquisi
     assert first.stop_reason == "interrupted"
     assert first.provenance["live"]["arrived"] == 20
     assert (tmp_path / "run" / "result" / "phase.ome.tif").exists()
-    with pytest.raises(RunFolderError, match="goes on with the command that began it: fouriscope watch"):
+    with pytest.raises(RunFolderError, match="continue it with the command that began it: fouriscope watch"):
         resume_run(tmp_path / "run")
     other = write_config(tmp_path, stop=STOP, solver={"batch": 13})
     with pytest.raises(RunFolderError, match="begun with another configuration"):

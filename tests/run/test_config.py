@@ -288,7 +288,7 @@ def test_a_run_by_time_alone_is_recorded_as_one(tmp_path: Path) -> None:
 
 def test_a_starting_point_cannot_come_from_a_file(tmp_path: Path) -> None:
     path = write_acquisition(tmp_path, solver={"start": "array"})
-    with pytest.raises(InvalidInputError, match=r'solver.start = "array" is a note .* use "flat", "linear" or "epry"'):
+    with pytest.raises(InvalidInputError, match=r'start = "array" only records .* use "flat", "linear" or "epry"'):
         build_solver(build_acquisition(load_config(path), tmp_path), load_config(path))
 
 

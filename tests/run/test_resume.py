@@ -185,7 +185,7 @@ def test_other_files_are_refused_by_name(tmp_path: Path, key: str) -> None:
     changed = np.load(path)
     changed[12, 12] = 0.5
     np.save(path, changed)
-    with pytest.raises(RunFolderError, match=rf"{path.name} \({key}\) is not the file that .* put the old one back"):
+    with pytest.raises(RunFolderError, match=rf"{path.name} \({key}\) is not the file that .* restore the old one"):
         resume_run(tmp_path / "run")
     path.unlink()
     with pytest.raises(InvalidInputError, match=rf"{path.name}"):
