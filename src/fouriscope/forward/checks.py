@@ -1,5 +1,5 @@
-"""Checks of the two things that everything else stands on: the adjoint and the gradient. Public, because whoever
-writes a new operator or loss needs them."""
+"""Checks of the two things that everything else depends on: the adjoint and the gradient. They are public, because
+people who write a new operator or loss need them."""
 
 from __future__ import annotations
 

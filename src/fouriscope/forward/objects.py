@@ -56,7 +56,7 @@ class ObjectModel(ABC):
         """x of a complex transmittance; what the object cannot hold (its amplitude, say) is left out."""
 
     def phase_and_absorption(self, x: RealArray) -> tuple[RealArray, RealArray | None]:
-        """φ and μ of o = e^{iφ − μ}, as people want to see them; no μ for an object that has none."""
+        """φ and μ of o = e^{iφ − μ}, for viewing; no μ for an object that has none."""
         images = self.images(x)
         return images[0], images[1] if len(images) > 1 else None
 
