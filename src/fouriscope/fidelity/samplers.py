@@ -1,7 +1,7 @@
 """Samplers: which LEDs an iteration sees.
 
-Every sampler is unbiased: the weighted mean over the minibatches it draws has the mean over all its LEDs as its
-expectation. That is what makes the online method approach the same solution as the one that uses everything.
+Every sampler is unbiased: the expectation of the weighted mean over its minibatches is the mean over all its LEDs. So
+the online method approaches the same solution as the method that uses all frames.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AllLEDs(Sampler):
     """Every LED of ``population`` in every iteration: the paper's "Full".
 
     >>> AllLEDs(np.arange(49))
-    AllLEDs: 49 of 49 LEDs an iteration
+    AllLEDs: 49 of 49 LEDs per iteration
     """
 
     name = "all"
@@ -43,7 +43,7 @@ class AllLEDs(Sampler):
 
 @door_class
 class FixedSubset(AllLEDs):
-    """``batch`` LEDs of ``population``, drawn once with ``rng`` and kept: the paper's "Batch" rivals.
+    """``batch`` LEDs of ``population``, drawn once with ``rng`` and kept: the paper's "Batch" methods.
 
     >>> FixedSubset(np.arange(49), 3, np.random.default_rng(0)).population.shape
     (3,)
@@ -53,7 +53,7 @@ class FixedSubset(AllLEDs):
 
     def __init__(self, population: NDArray[np.int64], batch: int, rng: np.random.Generator) -> None:
         if not 1 <= batch <= len(population):
-            raise InvalidInputError(f"batch must be 1 to {len(population)}, the LEDs that there are, got {batch}")
+            raise InvalidInputError(f"batch must be from 1 to {len(population)}, the number of LEDs, got {batch}")
         super().__init__(np.sort(rng.choice(population, batch, replace=False)))
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
@@ -94,7 +94,7 @@ class _Deck:
     def load(self, order: NDArray[Any]) -> None:
         """Go on with a deck that was saved; a card that is none would be read from beyond the frames."""
         if order.ndim != 1 or order.dtype != self.cards.dtype or not np.isin(order, self.cards).all():
-            raise InvalidInputError("the saved deck of the sampler holds what is not one of its LEDs")
+            raise InvalidInputError("the saved deck of the sampler holds numbers that are not its LEDs")
         self.order = order
 
     def deal(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
