@@ -40,7 +40,7 @@ class Denoising:
                 f"one prior for each of {', '.join(self.object.channels)} is needed, got {len(self.priors)}"
             )
         if len({id(prior) for prior in self.priors}) != len(self.priors):
-            raise InvalidInputError("each image needs a prior object of its own: a prior keeps a warm state")
+            raise InvalidInputError("each image needs its own prior object, because a prior keeps a warm state")
         self.temperature = math.nan
         self.fixed_strength: float | None = None
         self.strengths = [0.0 for _ in self.priors]

@@ -53,15 +53,15 @@ class Descent(Solver):
         One prior for each image of the object (phase; or phase and absorption), each with its own strength λ.
         ``strength="auto"`` is λ = T · natural_strength(x): see :func:`fouriscope.solvers.strength.noise_temperature`.
     step
-        γ. "auto" takes one over the curvature of the measurements really used, shortens it where it proves too long,
-        and goes back to the last good estimate if the run goes astray. A number is used as it is; if the run then
+        γ. "auto" is one over the curvature of the measurements really used. It is shortened if it proves too long, and
+        the solver returns to the last good estimate if the run diverges. A number is used as it is; if the run then
         diverges, :class:`DivergenceError` says so.
     start
-        "flat", "linear" (bright-field deconvolution), "epry" (four sweeps of it), an array, or what computes one.
+        "flat", "linear" (bright-field deconvolution), "epry" (four sweeps), an array, or a function that computes one.
     seed
-        Of the sampler and of the probes. Same seed, same result.
+        Seed of the sampler and of the probes. Same seed, same result.
     truth
-        Only to report the SNR.
+        Used only to report the SNR.
     """
 
     def __init__(
@@ -233,7 +233,8 @@ class Descent(Solver):
         model = self.fidelity.model
         if (x.shape, x.dtype) != (model.x_shape, model.dtype):
             raise InvalidInputError(
-                f"the saved estimate is {x.dtype} of shape {x.shape}, this solver's {model.dtype} of {model.x_shape}"
+                f"the saved estimate is {x.dtype} of shape {x.shape}, but this solver's is {model.dtype} of "
+                f"{model.x_shape}"
             )
         self._x, self._has_estimate = x, True
         self._load_calibration(state)
@@ -246,7 +247,7 @@ class Descent(Solver):
         for name, like in (own | dict.fromkeys(("refuge", "before_s", "before_gradient"), self._x)).items():
             if name in arrays and (arrays[name].shape, arrays[name].dtype) != (like.shape, like.dtype):
                 raise InvalidInputError(
-                    f"the saved {name} is {arrays[name].dtype} of shape {arrays[name].shape}, this solver's "
+                    f"the saved {name} is {arrays[name].dtype} of shape {arrays[name].shape}, but this solver's is "
                     f"{like.dtype} of {like.shape}"
                 )
         self.load_own_state(SolverState(state.part("own"), values["own"]))

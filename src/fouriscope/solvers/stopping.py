@@ -1,4 +1,4 @@
-"""When to stop. Rules compose: ``Iterations(200) | Seconds(60)`` stops at whichever comes first, ``&`` at the later."""
+"""When to stop. Rules combine: ``Iterations(200) | Seconds(60)`` stops at whichever comes first, ``&`` at the later."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Seconds(StopRule):
 class Residual(StopRule):
     """Stop when the fixed-point residual, averaged over ``window`` iterations, has fallen to ``tolerance``.
 
-    Minibatches make the residual noisy: the average over a window is what can be trusted.
+    Minibatches make the residual noisy, so the average over a window is used.
 
     >>> Residual(1e-4) | Iterations(500)
     (Residual(tolerance=0.0001, window=10) | Iterations(count=500))
