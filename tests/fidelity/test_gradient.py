@@ -395,7 +395,7 @@ def test_losses_by_name() -> None:
 def test_errors() -> None:
     model = small_model()
     frames, x = noisy_frames(model), random_x(model)
-    with pytest.raises(InvalidInputError, match=r"shape \(49, 24, 24\) .* belong to this model, got \(48, 24, 24\)"):
+    with pytest.raises(InvalidInputError, match=r"needs frames of shape \(49, 24, 24\) .* got \(48, 24, 24\)"):
         DataFidelity(model, frames[1:])
     with pytest.raises(InvalidInputError, match=r"weights: one per frame is needed, 49, got shape \(3,\)"):
         DataFidelity(model, frames, weights=np.ones(3))

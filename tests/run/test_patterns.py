@@ -132,7 +132,7 @@ def test_sequential_frames_added_up_are_multiplexed_ones() -> None:
         assert not where[frame][place]
     assert sum(int((~counts).sum()) for counts in where.values()) == 2
     sums.check_frames()
-    with pytest.raises(InvalidInputError, match="multiplexed already"):
+    with pytest.raises(InvalidInputError, match="already multiplexed"):
         fs.multiplex(sums, np.eye(len(sums)))
     weights = np.ones(len(LEDS))
     weights[7] = 0
