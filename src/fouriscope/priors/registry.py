@@ -49,7 +49,7 @@ class PriorInfo:
     """What :func:`installed_priors` says about one prior.
 
     ``missing`` is the reason why it cannot be used here, None if it can; ``from_python`` says that it wraps an object
-    of the user's and cannot be asked for by name.
+    of the user's and cannot be made by name.
     """
 
     name: str
@@ -60,7 +60,7 @@ class PriorInfo:
 
 
 def installed_priors() -> tuple[PriorInfo, ...]:
-    """Return every prior with what it is and whether it can be used, which imports what those need that need much.
+    """Return every prior with what it is and whether it can be used. This imports what heavy priors need.
 
     >>> [info.missing for info in installed_priors() if info.name == "tv"]
     [None]
@@ -98,7 +98,7 @@ def prior_class(spec: Mapping[str, SpecValue]) -> type[Prior]:
         unknown = sorted(set(spec) - {"name"} - set(known))
         if unknown:
             raise InvalidInputError(
-                f"the prior {spec['name']!r} has no parameter {', '.join(map(repr, unknown))}; it has {known or 'none'}"
+                f"the prior {spec['name']!r} has no parameter {', '.join(map(repr, unknown))}; known: {known or 'none'}"
             )
     return cls
 
