@@ -1,4 +1,4 @@
-"""Figures for people: a comparison of images, curves of convergence, and the one page that a run shows of itself.
+"""Figures for people: a comparison of images, curves of convergence, and one page that sums up a run.
 
 Every function returns a :class:`matplotlib.figure.Figure` on an Agg canvas. pyplot is never imported and no global
 setting changes, so figures can be drawn on a server, in a thread, or beside a session that plots on its own.

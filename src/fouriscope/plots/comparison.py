@@ -167,7 +167,7 @@ def _common_field(images: Sequence[RealArray], panels: Sequence[Panel]) -> tuple
         # A coarser image may miss the exact proportion by the rounding of its own pixels.
         if abs(image.shape[0] - rows * image.shape[1] / columns) > max(1.0, rows / columns):
             raise InvalidInputError(
-                f"all panels must show one field, but panel {panel.title!r} has shape {image.shape}, which is not in "
+                f"all panels must show the same field, but panel {panel.title!r} has shape {image.shape}, not in "
                 f"the proportion of {finest.shape}; crop the images to the same field"
             )
     return int(rows), int(columns)

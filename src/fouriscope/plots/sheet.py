@@ -56,7 +56,7 @@ def contact_sheet(
     count = frames.shape[0]
     if places.shape != (count, 2) or level.shape != (count,):
         raise InvalidInputError(
-            f"one direction and one brightness for each of {count} frames, got shapes {places.shape} and {level.shape}"
+            f"each of {count} frames needs a direction and a brightness, got shapes {places.shape} and {level.shape}"
         )
     bad = dict(rejected or {})
     bright = np.hypot(places[:, 0], places[:, 1]) <= na * (1 + 1e-9)

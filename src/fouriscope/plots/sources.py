@@ -22,7 +22,7 @@ _SHOWN = 40
 def sources_figure(model: ForwardModel, frame: int, images: Mapping[str, NDArray[Any]]) -> Figure:
     """The sources of ``frame`` in the plane of the pupil, each with an area like its weight, and ``images`` beside it.
 
-    Sources whose direct light passes the pupil are full, the others are rings; the die of an LED is grey.
+    Sources whose direct light passes the pupil are filled, the others are rings; the die of an LED is grey.
 
     >>> from fouriscope.paper import paper_model
     >>> model = paper_model(frame=16, radius=4)
