@@ -334,7 +334,7 @@ def test_the_configuration_of_a_run_with_another_prior(tmp_path: Path) -> None:
     assert foreign
     with pytest.raises(InvalidInputError, match=r"\[prior\] has name = 'bm3d' and .* only 'tv' takes") as caught:
         load_config(path)
-    assert str(caught.value).endswith(f"with another name, delete {', '.join(foreign)}")
+    assert str(caught.value).endswith(f"; delete {', '.join(foreign)}")
     kept = {key: value for key, value in written["prior"].items() if key not in foreign}
     path.write_text(tomli_w.dumps(written | {"prior": kept | {"name": "bm3d"}}), encoding="utf-8")
     assert load_config(path).prior["name"] == "bm3d"

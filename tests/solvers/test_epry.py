@@ -395,7 +395,7 @@ def test_steps_far_too_long_are_said(dtype: DTypeLike) -> None:
         ({"pupil_step": math.inf}, "pupil_step must be a finite number, got inf"),
         ({"pupil_start": 0}, "pupil_start must be an iteration, a whole number from 1, got 0"),
         ({"pupil_start": 1.5}, "pupil_start must be a whole number, got 1.5"),
-        ({"decay": -1.0}, "decay must be a number of at least 0 .* got -1.0"),
+        ({"decay": -1.0}, "decay must be a number ≥ 0 .* got -1.0"),
         ({"start": "warm"}, "start must be 'flat' or 'linear' or 'epry' or an array"),
         ({"truth": np.ones((3, 3))}, "the truth has shape"),
         ({"truth": np.ones((3, 3), complex)}, "the truth must be a real phase"),
