@@ -118,7 +118,7 @@ class CompleteArray:
 
 
 class Shards:
-    """The files that a Zarr ``array`` is made of. What Zarr tells of an array is computed anew with each question."""
+    """The files that a Zarr ``array`` is made of. Zarr computes properties of an array again with each access."""
 
     def __init__(self, array: Any) -> None:
         self._sizes = list(zip(array.shape, array.shards or array.chunks, strict=True))

@@ -70,7 +70,7 @@ class Calibration:
             one.measurements_grew(share)
 
     def state_arrays(self, model: ForwardModel) -> dict[str, NDArray[Any]]:
-        """Everything that is needed to go on exactly, the model as found included."""
+        """Everything that is needed to continue exactly, including the model as found."""
         own = {f"{one.name}.{key}": array for one in self.calibrators for key, array in one.state_arrays().items()}
         return own | {f"model.{key}": array for key, array in model_arrays(model).items()}
 

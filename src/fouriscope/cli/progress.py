@@ -149,7 +149,7 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
     """SIGTERM, which batch systems send before they kill, and SIGHUP of a terminal that is closed end the block as
-    Ctrl-C does; a command that was started with nohup goes on."""
+    Ctrl-C does; a command that was started with nohup continues."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

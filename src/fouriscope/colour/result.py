@@ -144,7 +144,7 @@ class ColourResult:
         return {name: 0.0 if geometry is None else geometry.defocus for name, geometry in found.items()}
 
     def told(self) -> list[str]:
-        """What was found of each channel beside the reference, in words."""
+        """What was found of each channel compared with the reference, in words."""
         lines = []
         for name in COLOURS:
             if name == self.reference:

@@ -78,7 +78,7 @@ class FieldFolder:
         return cls(RunFolder.open(path))
 
     def check(self) -> None:
-        """Raise unless everything is there that a field needs to go on."""
+        """Raise unless everything is there that a field needs to continue."""
         if self.run.provenance().get("request") is None:
             raise RunFolderError(f"{self.path / 'provenance.json'}: not written by a field, because request is missing")
         self.config()

@@ -21,7 +21,7 @@ from fouriscope.settings import RunConfig
 
 # Frame pixels along a side of a tile, and the part that neighbours share, unless somebody says otherwise.
 TILE, OVERLAP = 128, 0.2
-# Tiles of one field must not draw the same minibatches, and a tile the same ones whoever reconstructs it.
+# Tiles of one field must not draw the same minibatches, but a tile must always draw the same ones.
 SEEDS_APART = 1_000_003
 LARGEST_SEED = 2**31
 # Frame pixels along a side of a field or a tile.

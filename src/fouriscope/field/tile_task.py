@@ -170,7 +170,7 @@ def last_misfit(history: History, frames: int) -> float:
 
 
 def thumbnail(image: NDArray[Any]) -> NDArray[np.float64]:
-    """The means of an image over some 24 × 24 parts, its median taken off, to a thousandth."""
+    """The means of an image over some 24 × 24 parts, with its median subtracted, to a thousandth."""
     rows, columns = (np.linspace(0, size, min(size, THUMBNAIL) + 1).astype(int)[:-1] for size in image.shape)
     sums = np.add.reduceat(np.add.reduceat(image.astype(np.float64), rows, axis=0), columns, axis=1)
     heights, widths = np.diff([*rows, image.shape[0]]), np.diff([*columns, image.shape[1]])

@@ -1,4 +1,4 @@
-"""The sources of one frame beside the pupil's edge, and what they make of it."""
+"""The sources of one frame at the pupil's edge, and the frames that they give."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def check_ready(config: RunConfig, base: Path) -> None:
 
 
 def close_stream(acquisition: Acquisition) -> None:
-    """Give back the memory of frames that were read from disk; they are read again if somebody asks."""
+    """Give back the memory of frames that were read from disk; they are read again if needed."""
     stream = stream_below(acquisition.frames)
     if stream is not None:
         stream.close()

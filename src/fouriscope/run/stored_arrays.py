@@ -65,7 +65,7 @@ def read_arrays(path: Path, *, most: int | None = None) -> tuple[dict[str, NDArr
 
 
 def read_headers(path: Path) -> tuple[dict[str, Header], dict[str, Any]]:
-    """Shapes and dtypes of the arrays, and the values: next to nothing is read."""
+    """Shapes and dtypes of the arrays, and the values: almost nothing is read."""
     with open_regular(path) as file, reading(path), zipfile.ZipFile(file) as archive:
         headers = {}
         for name, member in _members(archive, file).items():

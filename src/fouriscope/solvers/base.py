@@ -36,7 +36,7 @@ class StepReport(NamedTuple):
 
 @dataclass(frozen=True)
 class SolverState:
-    """Everything needed to go on exactly: arrays, and numbers and strings that JSON can hold."""
+    """Everything needed to continue exactly: arrays, and numbers and strings that JSON can hold."""
 
     arrays: dict[str, NDArray[Any]]
     values: dict[str, Any]
@@ -106,7 +106,7 @@ class Solver(ABC):
 
     @property
     def model(self) -> ForwardModel:
-        """The model that predicts frames from x, with everything that was found beside it."""
+        """The model that predicts frames from x, with everything that was found."""
         return self.fidelity.model
 
     @property
@@ -137,7 +137,7 @@ class Solver(ABC):
         """Take x and the model from a state, and nothing else: enough to predict frames, whatever the priors were."""
 
     def settle_like(self, other: Self) -> None:
-        """Go on from the estimate of ``other``, of the same method, with what it found beside it.
+        """Continue from the estimate of ``other``, of the same method, and what else it found.
 
         Object and microscope belong together: where there is a calibration, that is the model.
         """
@@ -194,7 +194,7 @@ class Solver(ABC):
         return self.history
 
     def _common_arrays(self) -> dict[str, NDArray[Any]]:
-        """What sampler and calibration need to go on."""
+        """What sampler and calibration need to continue."""
         arrays = {f"sampler.{name}": array for name, array in self.sampler.state_arrays().items()}
         if self.calibration is not None:
             found = self.calibration.state_arrays(self.fidelity.model)

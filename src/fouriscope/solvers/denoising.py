@@ -46,7 +46,7 @@ class Denoising:
         self.strengths = [0.0 for _ in self.priors]
 
     def reset(self) -> None:
-        """Forget what the priors kept: from an earlier run, or from a way that led astray."""
+        """Forget what the priors kept from an earlier run or from one that diverged."""
         for prior in self.priors:
             prior.reset()
 

@@ -37,7 +37,7 @@ class Slope(NamedTuple):
 
 
 class Descent(Solver):
-    """A solver with minibatch gradients, priors, an automatic step, and a way back when it goes astray.
+    """A solver with minibatch gradients, priors, an automatic step, and a return to the best estimate if it diverges.
 
     A subclass writes :meth:`iterate`, which replaces ``self._x`` when it is complete and calls :meth:`slope` for its
     gradients and ``self.denoise`` for its priors; :meth:`begin_at`, which sets what the method keeps beside x; and

@@ -15,7 +15,7 @@ class StopRule(ABC):
 
     @abstractmethod
     def __call__(self, history: History) -> str | None:
-        """The reason to stop, or None to go on."""
+        """The reason to stop, or None to continue."""
 
     def fraction_done(self, history: History) -> float | None:
         """How far along the run is, from 0 to 1, where that can be said."""
