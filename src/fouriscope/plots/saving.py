@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
     """Write ``figure`` to ``path``; the ending chooses the format (.png, .pdf, .svg, …).
 
-    The file appears complete or not at all: it is written under another name and renamed. A folder that is being watched
-    never shows half a figure.
+    The file appears complete or not at all: it is written under another name and renamed. A watched folder never
+    shows half a figure.
 
     >>> import tempfile
     >>> from fouriscope.plots import convergence_figure
