@@ -13,6 +13,8 @@ LONGEST = 1000  # letters of an error; names and values out of a file can have a
 def shortened(text: str) -> str:
     """One line of at most 1000 letters, without control characters, which a terminal would obey.
 
+    Examples
+    --------
     >>> shortened("two\\nlines, \\x1b[31mred"), len(shortened("a" * 5000))
     ('two lines, \\\\x1b[31mred', 1000)
     """
@@ -37,6 +39,8 @@ NO_ROOM = {
 def not_written(path: object, error: OSError) -> str:
     """What could not be written, why, and what to do first.
 
+    Examples
+    --------
     >>> not_written("run", OSError(errno.ENOSPC, "No space left on device"))
     'run: cannot be written (No space left on device); the disk is full: make room'
     """

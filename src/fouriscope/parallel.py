@@ -43,6 +43,8 @@ def thread_count() -> int:
 def threads(count: int) -> Iterator[None]:
     """Use ``count`` threads inside the ``with`` block.
 
+    Examples
+    --------
     >>> with threads(1):
     ...     thread_count()
     1

@@ -32,6 +32,8 @@ def center_of_region(
 
     Directions without a height are known in one place only, so with them the centre stays.
 
+    Examples
+    --------
     >>> from fouriscope.optics import LEDArray
     >>> leds = LEDArray.square(3, pitch=4e-3, height=0.1)
     >>> center_of_region((0.0, 0.0), (0, 48, 64, 16), (64, 64), 1e-6, leds)

@@ -48,6 +48,8 @@ class Frames(Protocol):
 class ArrayFrames(FrameSequence):
     """Frames that are already in memory.
 
+    Examples
+    --------
     >>> ArrayFrames(np.ones((3, 4, 5), np.float32)).frame(2).shape
     (4, 5)
     """

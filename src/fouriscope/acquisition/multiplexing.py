@@ -64,6 +64,13 @@ def multiplex(data: Acquisition, patterns: ArrayLike) -> Acquisition:
     Adding real frames gives real multiplexed frames, except that they have the noise of several read-outs. If the data
     have gains (``data.gains``), these become part of the patterns' weights.
 
+    Parameters
+    ----------
+    data
+        An acquisition with one LED per frame.
+    patterns
+        (frames, LEDs) weights: how bright each LED is in each new frame.
+
     Examples
     --------
     >>> import fouriscope as fs

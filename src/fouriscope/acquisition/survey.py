@@ -162,6 +162,8 @@ class Survey:
 def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Survey:
     """Read every frame once. Memory is one frame.
 
+    Examples
+    --------
     >>> from fouriscope.acquisition.frames import ArrayFrames
     >>> survey = survey_frames(ArrayFrames(np.arange(24, dtype=np.uint16).reshape(2, 3, 4) * 16))
     >>> survey.bit_shift, survey.median.tolist()

@@ -62,6 +62,19 @@ def align(
 
     Another orientation or place of the array is used only if it explains the frames clearly better than the described
     one. The best defocus is always used. ``tell`` is called with each finding as soon as it is made.
+
+    Parameters
+    ----------
+    acquisition
+        The frames, and the microscope as described.
+    circles, exposure, focus, na, array, die, edge
+        Which searches to make, as above.
+    focus_reach
+        How far to search for the focus, to both sides, in metres.
+    motions
+        What ``array`` may change: "shift", "rotation", "height" and "pitch".
+    tell
+        Called with a line about each finding, such as ``print``.
     """
     notes: list[str] = []
 

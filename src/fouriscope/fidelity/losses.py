@@ -63,6 +63,8 @@ class Loss(ABC):
 class IntensityLoss(Loss):
     """Σ (I − y)² over the pixels of a frame, the paper's loss: right for additive noise of one variance.
 
+    Examples
+    --------
     >>> IntensityLoss().curvature(np.array([0.0, 1.0])).tolist()
     [0.0, 8.0]
     """
@@ -96,6 +98,13 @@ class AmplitudeLoss(Loss):
     of √max(y, 0) over such noise is positive, and a fit finds light where there is none. With ε of twice the noise or
     more, √(y + ε) is nearly linear over it. ε is a constant intensity added to |ψ|², and the pair (ψ, √ε) is projected.
 
+    Parameters
+    ----------
+    background
+        ε, in units of the bright field.
+
+    Examples
+    --------
     >>> AmplitudeLoss().curvature(np.array([0.0, 1.0])).tolist()
     [2.0, 2.0]
     """
@@ -145,6 +154,11 @@ class PoissonLoss(Loss):
     ``background`` ε (in units of the bright field) is added to the prediction and to the measurement. It keeps the
     logarithm finite in the dark without moving the minimum, and is a good approximation of a camera's read noise of
     that variance.
+
+    Parameters
+    ----------
+    background
+        ε, in units of the bright field.
     """
 
     name = "poisson"

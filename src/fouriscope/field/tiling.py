@@ -40,6 +40,8 @@ class Tiling:
     where the frame ends, and all have the same size and object shape. If a frame is smaller than a tile, the tile is as
     small as the frame. Tiles are numbered in row-major order.
 
+    Examples
+    --------
     >>> tiling = Tiling((512, 300), tile=128, overlap=0.2)
     >>> tiling.lattice, len(tiling), tiling[1].window
     ((5, 3), 15, (0, 86, 128, 128))

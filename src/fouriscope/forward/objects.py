@@ -80,6 +80,8 @@ def _complex_of(real: RealArray) -> np.dtype[Any]:
 class PhaseObject(ObjectModel):
     """o = e^{ix}, x real: a transparent sample. x has the shape of the object.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> PhaseObject().transmittance(np.array([[0.0, np.pi / 2]])).round(6)
     array([[1.+0.j, 0.+1.j]])
@@ -158,6 +160,8 @@ class WaveObject(ObjectModel):
     band, a quarter of the pixels that |o|² asks for. ``images`` are real and imaginary part, which have the same
     units and the same noise; phase and absorption are :meth:`phase_and_absorption`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> wave = WaveObject()
     >>> x = wave.of_transmittance(np.array([[1 + 0j, 0.5j]]))

@@ -206,6 +206,8 @@ class LEDArray:
         spiral turns ``clockwise`` as a frame is shown, or the other way. If ``size`` is even, it begins at one of the
         four central LEDs (:func:`fouriscope.optics.spiral.spiral_steps`).
 
+        Examples
+        --------
         >>> (LEDArray.spiral(4, 2e-3, 70e-3, count=3).positions * 1e3).tolist()
         [[-1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]
         """
@@ -298,6 +300,8 @@ class LEDArray:
     def from_directions(cls, na: ArrayLike, height: float = 1.0) -> LEDArray:
         """LEDs at ``height`` that shine from the directions ``na`` = (na_y, na_x) on the optical axis.
 
+        Examples
+        --------
         >>> LEDArray.from_directions([(0.0, 0.6)], height=40e-3).positions.round(12).tolist()
         [[0.0, 0.03]]
         """

@@ -165,6 +165,8 @@ class Optics:
 def pupil_overlap(distance: NDArray[np.float64], na: float) -> NDArray[np.float64]:
     """Common area of two pupils of radius ``na`` whose middles are ``distance`` apart, as a fraction of one.
 
+    Examples
+    --------
     >>> pupil_overlap(np.array([0.0, 0.2, 0.5]), na=0.2).round(3).tolist()
     [1.0, 0.391, 0.0]
     """

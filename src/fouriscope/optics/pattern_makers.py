@@ -23,6 +23,17 @@ def random_patterns(leds: Illumination, optics: Optics, together: int, *, seed: 
     costs no dynamic range. Only the object can tell the LEDs of one frame apart, so they are drawn from everywhere. No
     frame has more than one LED too few.
 
+    Parameters
+    ----------
+    leds, optics
+        Where the LEDs are, and the objective, which decides which of them are bright field.
+    together
+        Dark-field LEDs per frame.
+    seed
+        Seed of the random draw.
+
+    Examples
+    --------
     >>> from fouriscope.paper import paper_leds, paper_optics
     >>> patterns = random_patterns(paper_leds(), paper_optics(), together=8)
     >>> patterns.shape, int(patterns[-1].sum())
@@ -39,6 +50,17 @@ def half_circles(leds: Illumination, optics: Optics, together: int | None = None
     LEDs on the line between two halves belong to neither. With ``together``, dark field follows as in
     :func:`random_patterns`.
 
+    Parameters
+    ----------
+    leds, optics
+        Where the LEDs are, and the objective, which decides which of them are bright field.
+    together
+        Dark-field LEDs per frame; None leaves the dark field out.
+    seed
+        Seed of the random draw of dark-field LEDs.
+
+    Examples
+    --------
     >>> from fouriscope.paper import paper_leds, paper_optics
     >>> half_circles(paper_leds(), paper_optics()).sum(axis=1).tolist()
     [15.0, 15.0, 15.0, 15.0]
@@ -58,6 +80,15 @@ def half_circles(leds: Illumination, optics: Optics, together: int | None = None
 def annuli(leds: Illumination, rings: int) -> FloatArray:
     """All LEDs in ``rings`` annuli around the axis, of equal widths in NA; rings without LEDs are left out.
 
+    Parameters
+    ----------
+    leds
+        Where the LEDs are.
+    rings
+        Number of annuli.
+
+    Examples
+    --------
     >>> from fouriscope.paper import paper_leds
     >>> annuli(paper_leds(), 3).sum(axis=1).tolist()
     [21.0, 88.0, 184.0]

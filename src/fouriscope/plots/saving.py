@@ -20,6 +20,17 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: float = 20
     The file appears complete or not at all: it is written under another name and renamed. A watched folder never
     shows half a figure.
 
+    Parameters
+    ----------
+    figure
+        The figure.
+    path
+        The file to write.
+    dpi
+        Dots per inch of pixel formats.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from fouriscope.plots import convergence_figure
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -24,6 +24,17 @@ def sources_figure(model: ForwardModel, frame: int, images: Mapping[str, NDArray
 
     Sources whose direct light passes the pupil are filled, the others are rings; the die of an LED is grey.
 
+    Parameters
+    ----------
+    model
+        The forward model.
+    frame
+        Number of the frame.
+    images
+        Images to draw beside the sources, by their titles.
+
+    Examples
+    --------
     >>> from fouriscope.paper import paper_model
     >>> model = paper_model(frame=16, radius=4)
     >>> len(sources_figure(model, 0, {"the frame": model.intensity(np.zeros(model.object_shape), [0])[0]}).axes)

@@ -215,6 +215,8 @@ def bm3d(
 ) -> Image:
     """Return ``image`` without its white noise of standard deviation σ; see :class:`BM3D`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> bm3d(np.full((2, 3), 0.5), sigma=0.1)
     array([[0.5, 0.5, 0.5],

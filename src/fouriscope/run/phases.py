@@ -38,6 +38,8 @@ MAD_TO_SIGMA = 1.4826
 def wrap(phase: RealArray) -> RealArray:
     """The phase in (−π, π]; values that lie there already stay as they are, to the last bit.
 
+    Examples
+    --------
     >>> wrap(np.array([0.5, np.pi, -np.pi, 4.0])).round(3).tolist()
     [0.5, 3.142, 3.142, -2.283]
     """
@@ -60,6 +62,8 @@ def unwrap(phase: RealArray) -> RealArray:
 
     If there are jumps, it takes about 140 bytes per pixel while it runs, more than any other step of writing a result.
 
+    Examples
+    --------
     >>> ramp = np.linspace(0, 20, 50) * np.ones((50, 1))
     >>> bool(np.allclose(unwrap(wrap(ramp)) - unwrap(wrap(ramp))[0, 0], ramp))
     True
@@ -108,6 +112,8 @@ def flattened(phase: RealArray, amplitude: RealArray | None = None, *, order: in
 
     See :func:`background` for what is subtracted.
 
+    Examples
+    --------
     >>> y, x = np.linspace(-1, 1, 64)[:, None], np.linspace(-1, 1, 80)
     >>> cell = 1.5 * (np.hypot(y, x - 0.2) < 0.3)
     >>> found = wrap(cell + 2 * x + 3 * x * y - 2 * y**2)
@@ -129,6 +135,8 @@ def background(phase: RealArray, amplitude: RealArray | None = None, *, order: i
     w = ``amplitude``², if it is given, because the phase of a dark pixel means nothing. Pixels that are not finite are
     left out. In large images some 256 × 256 pixels are used.
 
+    Examples
+    --------
     >>> y, x = np.indices((30, 40))
     >>> bool(np.allclose(background(0.01 * x * y + 0.1 * x), 0.01 * x * y + 0.1 * x))
     True

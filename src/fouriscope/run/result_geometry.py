@@ -91,6 +91,8 @@ class ResultGeometry:
     ) -> ResultGeometry:
         """The geometry of ``model``, with what a calibration found.
 
+        Examples
+        --------
         >>> import fouriscope as fs
         >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
         >>> leds = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)

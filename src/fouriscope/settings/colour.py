@@ -13,6 +13,8 @@ from fouriscope.settings.base import Pair, Positive, Section, Thickness
 class Channel(Section):
     """[colour.red], [colour.green] and [colour.blue]: what differs from channel to channel.
 
+    Examples
+    --------
     >>> Channel(wavelength=470e-9, frames={"path": "blue.tif"}).offset
     (0.0, 0.0)
     """

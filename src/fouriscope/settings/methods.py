@@ -54,6 +54,8 @@ class _Descent(Method):
 class PnP(_Descent):
     """PnP-ISTA, PnP-FISTA and PnP-SGD: gradient steps and denoising in turn. See :class:`fouriscope.solvers.PnP`.
 
+    Examples
+    --------
     >>> PnP(batch=20).options
     {'step': 'auto', 'acceleration': True, 'steps_per_denoising': 1}
     """
@@ -186,6 +188,8 @@ AnyMethod = Annotated[
 def method_of(keys: dict[str, Any]) -> AnyMethod:
     """The settings of the method that ``keys`` names, as [solver] of a file.
 
+    Examples
+    --------
     >>> method_of({"method": "epry", "pupil_step": 1}).recovers_pupil
     True
     """

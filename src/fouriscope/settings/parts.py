@@ -15,6 +15,8 @@ from fouriscope.settings.base import Count, Positive, Section, Side
 class Object(Section):
     """[object]: what is reconstructed, and on which grid.
 
+    Examples
+    --------
     >>> Object(model="wave", margin=8).margin
     8
     """
@@ -35,6 +37,8 @@ class Object(Section):
 class Alignment(Section):
     """[alignment]: what is found from the frames before the reconstruction. See :func:`fouriscope.align`.
 
+    Examples
+    --------
     >>> Alignment(focus=True).is_wanted, Alignment().is_wanted
     (True, False)
     """
@@ -71,6 +75,8 @@ class Alignment(Section):
 class Calibration(Section):
     """[calibration]: what is refined during the reconstruction. See :mod:`fouriscope.calibration`.
 
+    Examples
+    --------
     >>> Calibration(zernike=True).zernike_modes[0]
     4
     """
@@ -103,6 +109,8 @@ class Calibration(Section):
 class Stop(Section):
     """[stop]: when to stop. The first of these rules ends the run.
 
+    Examples
+    --------
     >>> Stop(iterations=None, seconds=60).iterations
     'unlimited'
     """

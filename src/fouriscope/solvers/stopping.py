@@ -33,6 +33,13 @@ class StopRule(ABC):
 class Iterations(StopRule):
     """Stop after ``count`` iterations.
 
+    Parameters
+    ----------
+    count
+        Number of iterations.
+
+    Examples
+    --------
     >>> Iterations(200) | Seconds(60)
     (Iterations(count=200) | Seconds(limit=60))
     """
@@ -55,6 +62,13 @@ class Iterations(StopRule):
 class Seconds(StopRule):
     """Stop after ``limit`` seconds in the solver; callbacks are not counted.
 
+    Parameters
+    ----------
+    limit
+        Seconds.
+
+    Examples
+    --------
     >>> Seconds(60) & Iterations(20)  # a minute, but at least twenty iterations
     (Seconds(limit=60) & Iterations(count=20))
     """
@@ -79,6 +93,15 @@ class Residual(StopRule):
 
     Minibatches make the residual noisy, so the average over a window is used.
 
+    Parameters
+    ----------
+    tolerance
+        The residual at which to stop.
+    window
+        Iterations over which the residual is averaged.
+
+    Examples
+    --------
     >>> Residual(1e-4) | Iterations(500)
     (Residual(tolerance=0.0001, window=10) | Iterations(count=500))
     """

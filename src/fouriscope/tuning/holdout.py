@@ -20,6 +20,8 @@ def hold_out(
     The population is sorted from the axis outwards and cut into ``count`` groups of equal size, and one LED is drawn
     from each. So the bright field is represented by its share, and no part of the dark field is left out.
 
+    Examples
+    --------
     >>> from fouriscope.paper import paper_model
     >>> geometry = paper_model().geometry
     >>> held = hold_out(geometry, np.arange(293), None, np.random.default_rng(0))

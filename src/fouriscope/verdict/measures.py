@@ -43,6 +43,8 @@ def share_outside_band(model: ForwardModel, x: NDArray[Any], leds: NDArray[np.in
 def gains_at_bounds(gains: NDArray[Any], began: NDArray[Any] | None, bound: float, used: NDArray[np.bool_]) -> int:
     """How many gains of ``used`` LEDs lie within 1 % of 1/bound or bound times where they began.
 
+    Examples
+    --------
     >>> gains_at_bounds(np.array([1.0, 2.99, 1 / 3, 9.0]), None, 3.0, np.array([True, True, True, False]))
     2
     """
@@ -55,6 +57,8 @@ def slow_background(transmittance: ComplexArray) -> float:
 
     Slow phase leaves almost no trace in the frames, so it goes wrong first. It may also be the sample.
 
+    Examples
+    --------
     >>> row = np.arange(64) / 64
     >>> round(slow_background(np.exp(1j * (0.5 * np.cos(2 * np.pi * row) + 0.3 * np.cos(20 * np.pi * row))
     ...                                 * np.ones((64, 1)))), 2)

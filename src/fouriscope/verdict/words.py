@@ -96,6 +96,8 @@ class Verdict:
 def not_judged(reason: str) -> Verdict:
     """A verdict that says why there is none.
 
+    Examples
+    --------
     >>> not_judged("9 LEDs are too few").sentence
     'Not judged: 9 LEDs are too few.'
     """
@@ -119,6 +121,8 @@ def verdict_of(
 
     ``objective_half_pitch`` is λ/(2 NA), ``leds`` how many there are, ``notes`` are warnings from elsewhere.
 
+    Examples
+    --------
     >>> seen = HeldOut((1, 2), 0.05, 0.2, 0.05, 0.25, 0.3, 0.5)
     >>> verdict_of(seen, Resolution(0.62e-6, 0.53e-6, 0.7e-6), objective_half_pitch=1.3e-6, leds=200).sentence
     'Good: unseen frames are predicted 11 % better than by plain EPRY; resolved to 0.62 µm (limit 0.53 µm).'
