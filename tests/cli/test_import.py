@@ -379,7 +379,7 @@ def test_info_says_which_frames_are_veiled_and_which_are_strange(fouriscope: Com
     assert f"unlike others            frame {strange}: dark (" in shown.out
     assert re.search(rf"^ +{strange} .*  unlike others: dark", shown.out, re.MULTILINE)
     assert "rejected" not in shown.out
-    assert re.search(r"1[23] dark frames lie under stray light of up to 0\.0[345]\d* counts", shown.out), shown.out
+    assert re.search(r"1[23] dark frames have stray light of up to 0\.0[345]\d* counts", shown.out), shown.out
     assert build_acquisition(load_config(configuration), tmp_path).weights is None
     cured = write_acquisition(tmp_path / "cured", frames={"truth": None, "background": "auto", "reject": "auto"})
     np.save(tmp_path / "cured" / "frames.npy", stack)
