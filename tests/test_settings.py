@@ -84,7 +84,7 @@ def test_what_earlier_versions_wrote_still_works() -> None:
     plain = former | {"epry_step": 1.0, "epry_pupil_step": 0.0, "epry_decay": 0.0, "sampler": "stratified"}
     for name, weight in (("red", 0.25), ("spectral", 1.0)):
         assert method_of(plain | {"method": name}).options["denoiser_weight"] == weight
-    assert method_of(plain) == settings.PnP()
+    assert method_of(plain) == settings.PnP(batch=60)
 
 
 def test_a_record_may_hold_what_had_no_effect() -> None:

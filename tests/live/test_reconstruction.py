@@ -57,7 +57,7 @@ def test_every_method_gets_as_good_live(data: Acquisition, method: Any) -> None:
         options |= {"prior": None, "method": fs.settings.EPRY(order="na")}
     at_once = fs.reconstruct(data, **options, iterations=200, seed=0).history.last
     live = played(data, from_the_axis(), live_reconstruction(**options, truth=data.truth)).advance(iterations=200)
-    assert live.snr == pytest.approx(at_once.snr, abs=0.5)
+    assert live.snr > at_once.snr - 0.5
     assert live.step == pytest.approx(at_once.step, rel=0.1)
 
 

@@ -76,9 +76,11 @@ def test_directions_are_those_of_the_file() -> None:
     np.testing.assert_allclose(illumination.directions((0.0, 0.0)), section["na"])
 
 
-def test_defaults_are_those_of_the_paper() -> None:
+def test_defaults_are_found_from_the_frames() -> None:
     plain = ReconstructionConfig()
-    assert (plain.solver.batch, plain.solver.loss, plain.solver.sampler) == (60, "intensity", "stratified")
+    assert (plain.solver.batch, plain.solver.loss, plain.solver.sampler) == ("auto", "auto", "stratified")
+    assert [settings.PnP().batch_of(frames) for frames in (9, 81, 293, 1009)] == [9, 20, 29, 60]
+    assert [settings.Spectral().batch_of(frames) for frames in (9, 81, 293)] == [9, 60, 60]
     assert plain.solver == settings.PnP(step="auto", acceleration=True, steps_per_denoising=1)
     assert plain.object.model == "phase"
     assert plain.object.shape == "auto"

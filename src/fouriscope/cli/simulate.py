@@ -266,7 +266,7 @@ def write_field(out: Path, simulation: FieldSimulation, illumination: dict[str, 
         "illumination": illumination,
         "object": {"model": "phase"},
         "prior": {"name": "tv", "strength": "auto"},
-        "solver": {"batch": min(60, simulation.shape[0]), "start": "epry", "seed": 0},
+        "solver": {"start": "epry", "seed": 0},
         "stop": {"iterations": 150},
     }
     if calibrate_pupil:
@@ -295,7 +295,7 @@ def describe_acquisition(out: Path, data: Acquisition, illumination: dict[str, A
         "illumination": illumination,
         "object": {"margin": 0},  # the simulated field is periodic
         "prior": {"name": "tv", "strength": "auto"},
-        "solver": {"batch": min(60, len(data)), "seed": 0},
+        "solver": {"seed": 0},
         "stop": {"iterations": 300},
     }
 

@@ -1,8 +1,9 @@
 """d_j and its gradient: losses, the data fidelity, samplers."""
 
 from fouriscope.fidelity.arriving import ArrivingSampler
+from fouriscope.fidelity.camera_noise import CameraNoise, camera_noise
 from fouriscope.fidelity.data import DataFidelity, ValueAndGradient
-from fouriscope.fidelity.losses import AmplitudeLoss, IntensityLoss, Loss, LossName, PoissonLoss, as_loss
+from fouriscope.fidelity.losses import AmplitudeLoss, CameraLoss, IntensityLoss, Loss, LossName, PoissonLoss, as_loss
 from fouriscope.fidelity.minibatch import Minibatch, Sampler
 from fouriscope.fidelity.pipeline import Contributions, Observer
 from fouriscope.fidelity.samplers import (
@@ -18,6 +19,8 @@ __all__ = [
     "AllLEDs",
     "AmplitudeLoss",
     "ArrivingSampler",
+    "CameraLoss",
+    "CameraNoise",
     "Contributions",
     "DataFidelity",
     "EpochSampler",
@@ -33,5 +36,6 @@ __all__ = [
     "UniformSampler",
     "ValueAndGradient",
     "as_loss",
+    "camera_noise",
     "make_sampler",
 ]

@@ -90,6 +90,10 @@ class ArrivingSampler(StratifiedSampler):
         self.visits[drawn] += 1
         return Minibatch(drawn, np.concatenate(weights), self.batch)
 
+    @property
+    def takes_all(self) -> bool:
+        return self.batch >= len(self.population)
+
     def settled(self) -> StratifiedSampler:
         return StratifiedSampler(self.population, self.batch, self.bright_field)
 

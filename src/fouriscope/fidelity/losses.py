@@ -8,7 +8,12 @@ loss           d_j                                      q
 intensity      Σ (I − y)²                               2 (I − y)
 amplitude      Σ (√(I + ε) − √(y + ε))²                 1 − √(y + ε) / √(I + ε)
 poisson        Σ I − y + (y + ε) log((y + ε)/(I + ε))   1 − (y + ε) / (I + ε)
+camera         2(1 + ε) times that of poisson           2(1 + ε) (I − y) / (I + ε)
 =============  =======================================  ==================================
+
+A camera's noise has the variance a + b·I, and "camera" with ε = a/b is the loss for it: near a fit it is
+Σ (I − y)² (1 + ε)/(I + ε). It has the same curvature at I = 1 for every ε, is that of photons for ε → 0 and the
+intensity loss for ε → ∞. ``loss="auto"`` of :func:`fouriscope.reconstruct` measures a and b.
 
 ε of the amplitude loss is 0 unless it is given. Negative y (additive noise, an offset taken off) counts as it is in the
 intensity loss; y + ε is not taken below 0 in the others.
@@ -193,6 +198,60 @@ class PoissonLoss(Loss):
     def best_gain(self, intensity: NDArray[np.float64], frame: NDArray[np.float64]) -> float:
         """That of the deviance without ε, with which there is no closed form. Both agree on a frame that fits."""
         return _ratio(np.sum(frame), np.sum(intensity))
+
+
+@door_class
+@dataclass(frozen=True)
+class CameraLoss(Loss):
+    """2(1 + ε) Σ I − y + (y + ε) log((y + ε)/(I + ε)), for noise of variance a + b·I with ε = a/b (``background``).
+
+    All members of the family have the curvature of the intensity loss at the brightness of the bright field, so that a
+    step and a strength that suit one suit the next: what ε changes is how much the dark field counts beside it.
+
+    >>> CameraLoss(0.01).curvature(np.array([1.0])).tolist(), IntensityLoss().curvature(np.array([1.0])).tolist()
+    ([8.0], [8.0])
+    """
+
+    name = "camera"
+    background: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.background < np.inf:
+            raise InvalidInputError(
+                f"the background of the camera loss must be positive and finite, got {self.background}; "
+                "IntensityLoss is its limit"
+            )
+
+    @property
+    def epsilon(self) -> float:
+        return self.background
+
+    @staticmethod
+    def row(field: NDArray[Any], frame: NDArray[Any], mask: NDArray[Any], epsilon: Any) -> Any:
+        total, one, zero = frame.dtype.type(0), frame.dtype.type(1), frame.dtype.type(0)
+        scale = frame.dtype.type(2) * (one + epsilon)
+        for c in range(frame.size):
+            psi = field[c]
+            intensity = psi.real * psi.real + psi.imag * psi.imag
+            rate = intensity + epsilon
+            # (y + ε)/(I + ε) − 1 without the difference of two large numbers that a large ε would leave.
+            excess = max((frame[c] - intensity) / rate, -one)
+            deviance = -excess
+            if excess > -one:
+                deviance += (one + excess) * np.log1p(excess)
+            weight = scale * mask[c]
+            total += weight * rate * max(deviance, zero)
+            q = -weight * excess
+            field[c] = complex(psi.real * q, psi.imag * q)
+        return total
+
+    def curvature(self, intensity: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 8 * (1 + self.background) * intensity / (intensity + self.background)
+
+    def best_gain(self, intensity: NDArray[np.float64], frame: NDArray[np.float64]) -> float:
+        """That of Σ (g I − y)²/(I + ε), which agrees where a frame fits."""
+        weights = intensity / (intensity + self.background)
+        return _ratio(np.sum(frame * weights), np.sum(intensity * weights))
 
 
 def _ratio(above: np.float64, below: np.float64) -> float:

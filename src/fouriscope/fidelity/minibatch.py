@@ -65,6 +65,11 @@ class Sampler(ABC):
         """True if every draw is the same, so that misfits of different iterations can be compared."""
         return False
 
+    @property
+    def takes_all(self) -> bool:
+        """True if every draw holds all measurements there are, so that the choice of them adds no noise."""
+        return self.is_fixed
+
     def settled(self) -> Sampler:
         """What it draws when nothing is to be made up for: itself, unless it lets late measurements catch up."""
         return self

@@ -29,7 +29,7 @@ def frame_noise(frame: NDArray[Any], mask: NDArray[Any] | None = None) -> float:
     >>> bool(abs(frame_noise(1 + noise) - 0.1) < 0.01)
     True
     """
-    lattice = None if mask is None else _only_lattice(np.asarray(mask) != 0)
+    lattice = None if mask is None else only_lattice(np.asarray(mask) != 0)
     if lattice is not None:
         return frame_noise(frame[lattice])
     rows, columns = frame.shape
@@ -40,13 +40,18 @@ def frame_noise(frame: NDArray[Any], mask: NDArray[Any] | None = None) -> float:
         return 0.0
     taper *= counts
     spectrum = np.fft.rfft2(np.where(counts, image - image[counts].mean(), 0.0) * taper)
-    radius = np.hypot(np.fft.fftfreq(rows)[:, None], np.fft.rfftfreq(columns)[None, :])
-    corner = radius >= np.quantile(radius, 1 - CORNER_SHARE)
-    power = np.abs(spectrum[corner]) ** 2 / np.sum(taper**2)
+    power = np.abs(spectrum[corner_of_spectrum(frame.shape)]) ** 2 / np.sum(taper**2)
     return float(np.sqrt(np.median(power) / np.log(2)))
 
 
-def _only_lattice(counts: NDArray[np.bool_]) -> tuple[slice, slice] | None:
+def corner_of_spectrum(shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Where the half spectrum of an image (``rfft2``) is taken to hold noise alone."""
+    rows, columns = shape
+    radius = np.hypot(np.fft.fftfreq(rows)[:, None], np.fft.rfftfreq(columns)[None, :])
+    return np.asarray(radius >= np.quantile(radius, 1 - CORNER_SHARE))
+
+
+def only_lattice(counts: NDArray[np.bool_]) -> tuple[slice, slice] | None:
     """Every other row and column, if what counts are pixels of one kind of a colour camera: the spectrum of the others,
     set to 0, would be that of the signal once more, at the highest frequencies."""
     if counts.mean() > MOST_OF_MOSAIC:

@@ -86,7 +86,7 @@ class LiveReconstruction:
         self.solver: Solver | None = None
         self.weights = acquisition.frame_weights
         self._priors, self._start = (prior, prior_absorption), beginning_of(config, start)
-        batch = None if config.solver.sampler == "all" else config.solver.batch
+        batch = None if config.solver.sampler == "all" else config.solver.batch_of(len(acquisition))
         self._sampler = ArrivingSampler(self.model.geometry.bright_field, batch)
         self._foresight = Foresight(self.model)
         self._population_begun, self._look_next = 0, 1

@@ -72,7 +72,7 @@ class Method:
             "Online": {"batch": BATCH, "sampler": "stratified"},
             "Full": {"batch": frames, "sampler": "all"},
         }
-        return settings.method_of(kept | sampling[self.data] | self.options)
+        return settings.method_of({"loss": "intensity"} | kept | sampling[self.data] | self.options)
 
     def iterations(self, gradients: int) -> int:
         """Of a run of so many gradients."""

@@ -14,7 +14,16 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.calibration import Calibration, Calibrator, LEDGains, LEDPositions, PixelPupil, ZernikePupil
 from fouriscope.calibration.positions import REACH
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import DataFidelity, Loss, PoissonLoss, Sampler, as_loss, make_sampler
+from fouriscope.fidelity import (
+    AmplitudeLoss,
+    DataFidelity,
+    IntensityLoss,
+    Loss,
+    PoissonLoss,
+    Sampler,
+    as_loss,
+    make_sampler,
+)
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import object_model
 from fouriscope.optics import (
@@ -133,7 +142,7 @@ def build_solver(
     beginning = beginning_of(config, start)
     fidelity = DataFidelity.of(acquisition, build_model(acquisition, config), loss=build_loss(config))
     population = np.flatnonzero(fidelity.weights > 0)
-    batch = min(method.batch, len(population))
+    batch = method.batch_of(len(population))
     sampler = make_sampler(
         # Without replacement, a minibatch of everything is everything.
         "all" if batch == len(population) and method.sampler != "uniform" else method.sampler,
@@ -171,6 +180,8 @@ def solver_with(
 def build_loss(config: ReconstructionConfig) -> Loss:
     """The configured loss."""
     method = config.solver
+    if method.loss == "auto":  # until a solver has found it from the noise
+        return IntensityLoss() if method.loss_from_noise else AmplitudeLoss()
     return PoissonLoss(method.poisson_background) if method.loss == "poisson" else as_loss(method.loss)
 
 
@@ -218,4 +229,6 @@ def _build_method(
             )
         return EPRY(fidelity, sampler, **method.options, **common)
     priors = build_priors(config, len(fidelity.model.object.channels), prior, prior_absorption)
+    if method.loss_from_noise:
+        common |= {"loss_from_noise": True}
     return SOLVERS[method.method](fidelity, sampler, priors, **method.options, **common)

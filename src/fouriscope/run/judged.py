@@ -161,7 +161,8 @@ class _Repeat:
 
     def __call__(self, patch: Acquisition) -> tuple[ForwardModel, NDArray[Any]]:
         solver = build_solver(patch, self.config)
-        passes = math.ceil(PASSES * len(solver.sampler.population) / self.config.solver.batch)
+        frames = len(solver.sampler.population)
+        passes = math.ceil(PASSES * frames / self.config.solver.batch_of(frames))
         wanted = min(self.iterations, max(ITERATIONS, passes))
         solver.solve(Iterations(wanted) | Seconds(self.longest))
         if len(solver.history) < wanted and not self.notes:

@@ -82,4 +82,4 @@ def suits_spectral(chosen: Document) -> bool:
     """Whether the object and the loss that are chosen, if any, are those that "spectral" is for."""
     recipe = measured_sections()
     pairs = (("object", "model"), ("solver", "loss"))
-    return all(chosen.get(section, {}).get(key, recipe[section][key]) == recipe[section][key] for section, key in pairs)
+    return all(chosen.get(section, {}).get(key, AUTO) in (AUTO, recipe[section][key]) for section, key in pairs)

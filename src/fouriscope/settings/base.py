@@ -12,6 +12,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Side = Annotated[int, Field(ge=1, le=10**5)]  # pixels
+Share = Annotated[float, Field(ge=0, le=1)]
 Few = Annotated[int, Field(ge=1, le=1000)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Place = Annotated[float, Field(ge=-1e3, le=1e3)]  # metres, as are those below

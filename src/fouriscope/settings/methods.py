@@ -7,18 +7,23 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 
 from fouriscope.fidelity import LossName
-from fouriscope.settings.base import Count, Few, NotNegative, Positive, Section
+from fouriscope.settings.base import Count, Few, NotNegative, Positive, Section, Share
 
 DEFAULT_METHOD = "pnp"
+# Frames per iteration, at most, by default: the paper's.
+BATCH = 60
 
 
 class Method(Section):
     """What every method has: the data fidelity, the minibatches, the start."""
 
     takes_prior: ClassVar[bool] = True
+    finds_loss: ClassVar[bool] = True  # or has one
 
-    loss: LossName = Field(
-        default="intensity", description="the data fidelity (docs/solver.md says which loss suits which noise)"
+    loss: LossName | Literal["auto"] = Field(
+        default="auto",
+        description='the data fidelity; "auto" is the loss that fits the noise in the frames, approached step by step '
+        '(amplitude for "spectral" and "epry"; docs/solver.md)',
     )
     poisson_background: Positive = Field(
         default=0.01, description="ε of the Poisson loss, in units of the empty bright field"
@@ -26,7 +31,10 @@ class Method(Section):
     sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = Field(
         default="stratified", description="how the frames of an iteration are chosen"
     )
-    batch: Count = Field(default=60, description="frames per iteration")
+    batch: Count | Literal["auto"] = Field(
+        default="auto",
+        description='frames per iteration; "auto" is a tenth of them (20 to 60) if the loss is "auto", otherwise 60',
+    )
     start: Literal["flat", "linear", "epry", "array"] = Field(
         default="flat",
         description='the first estimate; "array" records that it was given in Python and is in no file',
@@ -39,6 +47,20 @@ class Method(Section):
         return {
             key: getattr(self, key) for key in type(self).model_fields if key not in (*Method.model_fields, "method")
         }
+
+    @property
+    def loss_from_noise(self) -> bool:
+        """Whether the loss is to be found from the noise in the frames."""
+        return self.finds_loss and self.loss == "auto"
+
+    def batch_of(self, frames: int) -> int:
+        """How many of so many frames an iteration sees.
+
+        >>> PnP().batch_of(293), PnP().batch_of(49), PnP(loss="intensity").batch_of(293)
+        (29, 20, 60)
+        """
+        automatic = min(max(frames // 10, 20), BATCH) if self.loss_from_noise else BATCH
+        return min(automatic if self.batch == "auto" else self.batch, frames)
 
     @property
     def recovers_pupil(self) -> bool:
@@ -57,12 +79,15 @@ class PnP(_Descent):
     Examples
     --------
     >>> PnP(batch=20).options
-    {'step': 'auto', 'acceleration': True, 'steps_per_denoising': 1}
+    {'step': 'auto', 'acceleration': True, 'steps_per_denoising': 1, 'momentum': 'auto'}
     """
 
     method: Literal["pnp"] = "pnp"
     steps_per_denoising: Few | Literal["auto"] = Field(
         default=1, description="minibatches per denoising; use about six for a slow denoiser"
+    )
+    momentum: Share | Literal["auto"] = Field(
+        default="auto", description='the largest momentum; "auto" is 0.9 with minibatches, 1 with all frames'
     )
 
 
@@ -89,6 +114,8 @@ class Spectral(_Descent):
     See :class:`fouriscope.solvers.Spectral`.
     """
 
+    finds_loss: ClassVar[bool] = False
+
     method: Literal["spectral"] = "spectral"
     denoiser_weight: Positive = Field(default=1.0, description="τ, how hard the prior pulls compared with the data")
     balance: bool = Field(default=True, description="weight frames by how well a model can explain them")
@@ -106,6 +133,7 @@ class EPRY(Method):
     """
 
     takes_prior: ClassVar[bool] = False
+    finds_loss: ClassVar[bool] = False
 
     method: Literal["epry"] = "epry"
     order: Literal["na", "random", "sampler"] = Field(default="random", description="order of the LEDs in a sweep")

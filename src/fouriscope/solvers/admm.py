@@ -40,7 +40,7 @@ class ADMM(Descent):
 
     Parameters
     ----------
-    fidelity, sampler, priors, step, start, seed, truth
+    fidelity, sampler, priors, step, start, loss_from_noise, seed, truth
         See :class:`fouriscope.solvers.descent.Descent`; ``step`` is γ.
     data_steps
         n.
@@ -77,13 +77,21 @@ class ADMM(Descent):
         acceleration: bool = True,
         restart: bool = True,
         start: Start = "flat",
+        loss_from_noise: bool = False,
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
         if isinstance(data_steps, bool) or not (isinstance(data_steps, int) and data_steps >= 1):
             raise InvalidInputError(f"data_steps must be a whole number ≥ 1, got {data_steps!r}")
         self.data_steps, self.acceleration, self.restart = data_steps, acceleration, restart
-        super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
+        super().__init__(
+            *(fidelity, sampler, priors),
+            step=step,
+            start=start,
+            loss_from_noise=loss_from_noise,
+            seed=seed,
+            truth=truth,
+        )
 
     def begin_at(self, x: RealArray) -> None:
         self._v = self._z = x

@@ -42,6 +42,8 @@ class Denoising:
         if len({id(prior) for prior in self.priors}) != len(self.priors):
             raise InvalidInputError("each image needs its own prior object, because a prior keeps a warm state")
         self.temperature = math.nan
+        # What every strength is multiplied with while the loss is not yet the last one.
+        self.factor = 1.0
         self.fixed_strength: float | None = None
         self.strengths = [0.0 for _ in self.priors]
 
@@ -111,7 +113,7 @@ class Denoising:
         for channel, (prior, (before, after)) in enumerate(zip(self.priors, images, strict=True)):
             limits = self.object.limits[channel]
             before = before if limits is None else np.clip(before, *limits)
-            self.strengths[channel] = strength = self._strength(prior, before)
+            self.strengths[channel] = strength = self._strength(prior, before) * self.factor
             after[...] = prior.denoise_next(before, math.sqrt(step * strength))
         return x
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,14 @@ from fouriscope.forward.objects import RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport
 from fouriscope.solvers.denoising import Denoising
+from fouriscope.solvers.road import Road
 from fouriscope.solvers.safeguard import Safeguard
 from fouriscope.solvers.start import Start, StartName, checked_start, starting_point
 from fouriscope.solvers.step_control import StepControl
 
 RETREATS_AT_MOST = 30
+# Behind its road, a step over minibatches has half its length after so many more.
+STEPS_TO_FADE = 100.0
 # Minibatches of which the frames are announced before they are drawn, where frames are streamed from disk.
 DRAWS_AHEAD = 8
 
@@ -58,6 +61,9 @@ class Descent(Solver):
         diverges, :class:`DivergenceError` says so.
     start
         "flat", "linear" (bright-field deconvolution), "epry" (four sweeps), an array, or a function that computes one.
+    loss_from_noise
+        Whether the loss is found from the noise in the frames when the solver begins, and approached on a
+        :class:`~fouriscope.solvers.road.Road`. Otherwise it is that of the fidelity, from the first iteration on.
     seed
         Seed of the sampler and of the probes. Same seed, same result.
     truth
@@ -72,6 +78,7 @@ class Descent(Solver):
         *,
         step: float | Literal["auto"] = "auto",
         start: Start = "flat",
+        loss_from_noise: bool = False,
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
@@ -84,8 +91,12 @@ class Descent(Solver):
         self._iterations = 0
         self._began = 0  # the iteration at which the measurements became what they are
         self._start = checked_start(start, fidelity.model)
+        self._loss_from_noise = loss_from_noise
+        self.road: Road | None = None
+        self._gradients = 0  # taken along the road
 
     def go_to_start(self) -> None:
+        self._find_road()
         self._x = starting_point(self._start, self.fidelity, self.sampler.population)
         self.begin_at(self._x)
 
@@ -115,8 +126,9 @@ class Descent(Solver):
 
     @property
     def step_size(self) -> float:
-        """γ as it is now."""
-        return self._control.size
+        """γ as it is now. Behind its road it fades, so that the iterates average the noise of minibatches."""
+        behind = 0 if self.road is None or self.sampler.takes_all else self.road.steps_behind(self._gradients)
+        return self._control.size / (1 + behind / STEPS_TO_FADE)
 
     @step_size.setter
     def step_size(self, size: float) -> None:
@@ -125,11 +137,14 @@ class Descent(Solver):
     @np.errstate(over="ignore", invalid="ignore")  # the safeguard notices a step that goes astray, and acts
     def step(self) -> StepReport:
         self.begin()
+        if self.road is not None:
+            self.fidelity.loss = self.road.last_loss  # which step and temperature are of
         if not self._prepared:
             self.find_step()
             self.denoise.reset()  # what a prior kept from an earlier run must not change this one
             self._prepared = True
         self.denoise.take_temperature(self._x, self._iterations - self._began, self.sampler.population, self.rng)
+        self._follow_road()
         while True:
             try:
                 report = self.iterate()
@@ -137,6 +152,18 @@ class Descent(Solver):
                 continue
             self._iterations += 1
             return report
+
+    def _find_road(self) -> None:
+        if self._loss_from_noise:
+            self.road = Road.of(self.fidelity, self.sampler.population)
+            self.fidelity.loss = self.road.last_loss
+
+    def _follow_road(self) -> None:
+        """The loss of this iteration, and the strength that keeps its balance with it."""
+        if self.road is None:
+            return
+        self.fidelity.loss = self.road.loss(self._gradients)
+        self.denoise.factor = self.road.strength_factor(self._gradients)
 
     def find_step(self) -> None:
         """Measure γ before the first iteration."""
@@ -163,12 +190,19 @@ class Descent(Solver):
                 calibration.forget()
             self._retreat(misfit)
             raise WentAstrayError
+        self._gradients += 1
         gradient = self.fidelity.model.object.tempered(s, gradient)
         if calibration is not None:
             calibration.revise(self.fidelity, s, batch)
         elif self.sampler.is_fixed:
             self.watch_step(s, gradient)
         return Slope(misfit, gradient, batch)
+
+    def settle_like(self, other: Self) -> None:
+        """Go on from where ``other`` is on its road, too."""
+        super().settle_like(other)
+        self.road, self._gradients = other.road, other._gradients
+        self.fidelity.loss = other.fidelity.loss
 
     def measurements_changed(
         self, leds: NDArray[np.int64], before: NDArray[np.int64], population: NDArray[np.int64], *, begin_again: bool
@@ -177,8 +211,8 @@ class Descent(Solver):
 
         d is a mean: its curvature, nearly all of it from bright-field frames, is as large as their share, so γ goes
         with one over that share; and T, the temperature of the noise, falls as 1/J. If the population has changed much,
-        γ is measured again (at the flat object, which costs least), T in the iterations that follow, and the momentum
-        ends: it led to where another mean is least.
+        γ is measured again (at the flat object, which costs least), T in the iterations that follow, the momentum
+        ends (it led to where another mean is least), and the road, if there is one, begins again for the new frames.
         """
         super().measurements_changed(leds, before, population, begin_again=begin_again)
         self._safeguard.measurements_changed(leds)
@@ -186,6 +220,8 @@ class Descent(Solver):
         bright = self.fidelity.model.geometry.bright_field
         self._control.scale(bright[before].mean() / max(bright[population].mean(), 1 / len(population)))
         if begin_again and self._prepared:
+            self._find_road()
+            self._gradients = 0
             self._control.find(self.fidelity, np.zeros_like(self._x), self.sampler.settled(), self.rng)
             self._safeguard.begin_again()
             self.begin_at(self._x)
@@ -216,15 +252,19 @@ class Descent(Solver):
         if self._safeguard.refuge is not None:
             arrays["refuge"] = self._safeguard.refuge
         arrays |= self._common_arrays() | self._control.state_arrays() | self.denoise.state_arrays()
+        if self.road is not None:
+            arrays["road.brightness"] = self.road.brightness
         values = {
             "own": own.values,
-            "step_size": self.step_size,
+            "step_size": self._control.size,
             "temperature": self.denoise.temperature,
             "retreats": self._retreats,
             "prepared": self._prepared,
             "iterations": self._iterations,
             "safeguard": self._safeguard.values(),
             "rng": self.rng.bit_generator.state,
+            "gradients": self._gradients,
+            "road": None if self.road is None else self.road.values(),
         }
         return SolverState(arrays, values)
 
@@ -237,6 +277,9 @@ class Descent(Solver):
                 f"{model.x_shape}"
             )
         self._x, self._has_estimate = x, True
+        if state.values.get("road") is not None:
+            self.road = Road.loaded(state.values["road"], state.arrays["road.brightness"])
+            self.fidelity.loss = self.road.loss(state.values["gradients"])
         self._load_calibration(state)
 
     def load_state(self, state: SolverState) -> None:
@@ -254,7 +297,7 @@ class Descent(Solver):
         self._control.load(float(values["step_size"]), arrays)
         self.denoise.temperature = float(values["temperature"])
         self._retreats, self._prepared = values["retreats"], values["prepared"]
-        self._iterations = values["iterations"]
+        self._iterations, self._gradients = values["iterations"], values.get("gradients", 0)
         self._safeguard.load(values["safeguard"], arrays.get("refuge"))
         self.denoise.load_state_arrays(arrays)
         self.sampler.load_state_arrays(state.part("sampler"))

@@ -11,7 +11,7 @@ import numpy as np
 
 from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import DataFidelity, Sampler
+from fouriscope.fidelity import DataFidelity, IntensityLoss, Sampler
 from fouriscope.forward.objects import RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import SolverState, StepReport, relative_distance
@@ -20,6 +20,9 @@ from fouriscope.solvers.start import Start
 
 # More gradient steps than this between two denoisings save little more and cost quality (docs/solver.md).
 STEPS_AT_MOST = 8
+# The most momentum with minibatches: it makes a step ten times as long in the end, and averages their noise over ten.
+# More carries the noise on, which then grows from pass to pass.
+MOMENTUM = 0.9
 # The first iterations compile, match blocks for the first time and warm caches: not a cost to plan with.
 ITERATIONS_TIMED = (3, 6)
 
@@ -52,10 +55,13 @@ class PnP(Descent):
 
     Parameters
     ----------
-    fidelity, sampler, priors, step, start, seed, truth
+    fidelity, sampler, priors, step, start, loss_from_noise, seed, truth
         See :class:`fouriscope.solvers.descent.Descent`.
     acceleration
         Momentum, as in FISTA.
+    momentum
+        The largest momentum. "auto" is 0.9 with minibatches, and 1, the whole of FISTA's, with all frames in every
+        iteration or with the intensity loss chosen by hand, which is the paper's method.
     steps_per_denoising
         m. "auto" measures the time of a gradient and of a denoising in the first iterations, and chooses m so that both
         cost about the same. The choice depends on the machine, so two such runs may differ. The state keeps it.
@@ -93,7 +99,9 @@ class PnP(Descent):
         step: float | Literal["auto"] = "auto",
         acceleration: bool = True,
         steps_per_denoising: int | Literal["auto"] = 1,
+        momentum: float | Literal["auto"] = "auto",
         start: Start = "flat",
+        loss_from_noise: bool = False,
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
@@ -101,11 +109,27 @@ class PnP(Descent):
             raise InvalidInputError(
                 f'steps_per_denoising must be a whole number ≥ 1, or "auto", got {steps_per_denoising!r}'
             )
-        self.acceleration = acceleration
+        if momentum != "auto" and not 0 <= momentum <= 1:
+            raise InvalidInputError(f'momentum must lie between 0 and 1, or be "auto", got {momentum!r}')
+        self.acceleration, self.momentum = acceleration, momentum
         self._choosing = steps_per_denoising == "auto"
         self.steps_per_denoising = 1 if steps_per_denoising == "auto" else steps_per_denoising
         self._costs: list[tuple[float, float]] = []
-        super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
+        super().__init__(
+            *(fidelity, sampler, priors),
+            step=step,
+            start=start,
+            loss_from_noise=loss_from_noise,
+            seed=seed,
+            truth=truth,
+        )
+
+    @property
+    def _most_momentum(self) -> float:
+        if self.momentum != "auto":
+            return self.momentum
+        by_hand = self.road is None and isinstance(self.fidelity.loss, IntensityLoss)
+        return 1.0 if self.sampler.takes_all or by_hand else MOMENTUM
 
     def begin_at(self, x: RealArray) -> None:
         self._s = self._previous = x
@@ -123,7 +147,7 @@ class PnP(Descent):
             frames += len(slope.batch.leds)
             z = self._s - slope.gradient * slope.gradient.dtype.type(self.step_size)
             q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
-            momentum = (self._q - 1) / q
+            momentum = min((self._q - 1) / q, self._most_momentum)
             if left:
                 x, velocity = z, z - self._previous
             else:

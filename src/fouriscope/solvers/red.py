@@ -30,7 +30,7 @@ class RED(Descent):
 
     Parameters
     ----------
-    fidelity, sampler, priors, step, start, seed, truth
+    fidelity, sampler, priors, step, start, loss_from_noise, seed, truth
         See :class:`fouriscope.solvers.descent.Descent`; ``step`` is γ.
     denoiser_weight
         τ in units of the curvature.
@@ -63,13 +63,21 @@ class RED(Descent):
         denoiser_weight: float = 0.25,
         acceleration: bool = True,
         start: Start = "flat",
+        loss_from_noise: bool = False,
         seed: int = 0,
         truth: RealArray | None = None,
     ) -> None:
         if not (math.isfinite(denoiser_weight) and denoiser_weight > 0):
             raise InvalidInputError(f"denoiser_weight must be a positive number, got {denoiser_weight!r}")
         self.denoiser_weight, self.acceleration = float(denoiser_weight), acceleration
-        super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
+        super().__init__(
+            *(fidelity, sampler, priors),
+            step=step,
+            start=start,
+            loss_from_noise=loss_from_noise,
+            seed=seed,
+            truth=truth,
+        )
 
     def begin_at(self, x: RealArray) -> None:
         self._s = x

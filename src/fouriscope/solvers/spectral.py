@@ -228,7 +228,6 @@ class Spectral(Descent):
         """Weigh the frames and fix the strength as ``other`` has, too."""
         super().settle_like(other)
         self.fidelity.reweigh(other.fidelity.weights)
-        self.fidelity.loss = other.fidelity.loss
         self.denoise.fixed_strength = other.denoise.fixed_strength
         self._known, self._settled = None, other._settled
 

@@ -1,0 +1,182 @@
+"""What a camera adds to the light, found from the frames: noise of variance a + b·I."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.checks import door
+from fouriscope.fidelity.data import DataFidelity
+from fouriscope.fidelity.noise import corner_of_spectrum, only_lattice
+
+# Pixels are sorted by brightness into classes, so many by size and so many by width. Each shows one variance …
+CLASSES = 16
+# … if it has so many pixels.
+FEWEST = 200
+# Squares count up to so many variances; and the mean of those of a normal variable of variance 1.
+CLIPPED, MEAN_CLIPPED = 6.0, 0.9742
+# Photon noise counts as found if it is so many of its standard errors above 0.
+EVIDENCE = 3.0
+# At most so many bright-field frames are asked, and as many others.
+FRAMES_ASKED = 32
+TINY = 1e-150
+
+
+@dataclass(frozen=True)
+class CameraNoise:
+    """Noise of variance a + b·I, in units of the bright field.
+
+    Parameters
+    ----------
+    read
+        a, the variance that is there without light: read noise, quantisation, dark current.
+    photon
+        b, what light adds to it per unit: one over the number of electrons of the bright field.
+    """
+
+    read: float
+    photon: float
+
+    @property
+    def background(self) -> float:
+        """ε = a/b + 3b/8, for which losses of this family fit the noise; infinite if all of it is read noise.
+
+        The second part is a third of an electron, and keeps a logarithm finite where there is no read noise.
+        """
+        return self.read / self.photon + 0.375 * self.photon if self.photon > 0 else math.inf
+
+    def variance(self, intensity: NDArray[Any]) -> NDArray[np.float64]:
+        """a + b·I."""
+        return np.asarray(self.read + self.photon * np.maximum(intensity, 0.0), np.float64)
+
+    def __str__(self) -> str:
+        light = f"{1 / self.photon:,.0f} electrons in the bright field" if self.photon > 0 else "no photon noise found"
+        return f"read noise of {math.sqrt(self.read):.2g} of the bright field, {light}"
+
+
+@door
+def camera_noise(frames: Sequence[NDArray[Any]], masks: Sequence[NDArray[Any] | None] | None = None) -> CameraNoise:
+    """The noise of a camera from its frames alone, by how it grows with the light.
+
+    The corners of a frame's spectrum lie beyond the band of the optics and hold noise alone. What passes a filter for
+    them is a noise n(x) whose variance follows a + b·I(x) locally. Pixels of all frames are sorted into classes of
+    brightness, the median of n² shows the variance of each (structure that reaches a corner moves few pixels), and a
+    and b ≥ 0 are the weighted least-squares line through them. Light adds noise only if that is certain: b is 0 unless
+    it is three standard errors above.
+
+    Parameters
+    ----------
+    frames
+        Images in units of the bright field, dark and bright ones.
+    masks
+        One for each, True or 1 where a pixel counts; or None.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> light = np.linspace(0.05, 1, 128) * np.ones((4, 128, 128))
+    >>> noise = camera_noise(rng.poisson(light * 500) / 500 + rng.normal(0, 0.01, light.shape))
+    >>> bool(abs(noise.photon * 500 - 1) < 0.2), bool(abs(noise.read / 1e-4 - 1) < 0.5)
+    (True, True)
+    """
+    values = [
+        _local_noise(np.asarray(frame, np.float64), None if mask is None else np.asarray(mask) != 0)
+        for frame, mask in zip(frames, _endless() if masks is None else masks, strict=False)
+    ]
+    light = np.concatenate([v[0] for v in values])
+    squares = np.concatenate([v[1] for v in values])
+    independent = sum(v[2] for v in values)
+    return _line(light, squares, independent / max(len(light), 1))
+
+
+def noise_of(fidelity: DataFidelity, leds: NDArray[np.int64]) -> CameraNoise:
+    """The noise of the frames of ``leds``, from at most 32 bright-field and 32 dark-field ones, spread evenly."""
+    bright = fidelity.model.geometry.bright_field[leds]
+    asked = spread_evenly(leds[bright]) + spread_evenly(leds[~bright])
+    masks = None if fidelity.mask is None else [fidelity.mask_of(led) for led in asked]
+    return camera_noise([fidelity.frames.frame(led) for led in asked], masks)
+
+
+def spread_evenly(leds: NDArray[np.int64]) -> list[int]:
+    """At most 32 of ``leds``."""
+    places = np.linspace(0, len(leds) - 1, min(FRAMES_ASKED, len(leds)))
+    return [int(led) for led in leds[np.unique(places.round().astype(int))]] if len(leds) else []
+
+
+def _endless() -> Iterator[None]:
+    while True:
+        yield None
+
+
+def _local_noise(
+    frame: NDArray[np.float64], counts: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """For pixels away from the borders: brightness as the filter sees it, n² in units of one pixel's variance; and how
+    many independent values these are."""
+    lattice = None if counts is None else only_lattice(counts)
+    if lattice is not None:
+        frame, counts = frame[lattice], None
+    weight = np.outer(*(np.hanning(n + 2)[1:-1] for n in frame.shape))
+    if counts is not None:
+        frame, weight = np.where(counts, frame, 0.0), weight * counts
+    total = weight.sum()
+    if not total > 0:
+        return np.empty(0), np.empty(0), 0.0
+    corner = corner_of_spectrum(frame.shape)
+    level = float(np.sum(frame * weight) / total)
+
+    def filtered(image: NDArray[np.float64], response: NDArray[Any]) -> NDArray[np.float64]:
+        return np.fft.irfft2(np.fft.rfft2(image) * response, s=frame.shape)
+
+    # With the filter's kernel k: Var n(x) = Σ k²(x − x') w²(x') (a + b I(x')), two convolutions with k².
+    kernel = np.fft.irfft2(corner.astype(np.float64), s=frame.shape)
+    power = np.fft.rfft2(kernel**2)
+    noise = filtered((frame - level) * weight, corner)
+    share = filtered(weight**2, power)
+    light = filtered(weight**2 * frame, power)
+    inside = weight**2 > 0.25
+    if not inside.any():
+        return np.empty(0), np.empty(0), 0.0
+    squares = noise[inside] ** 2 / share[inside]
+    return light[inside] / share[inside], squares, float(np.count_nonzero(inside) * corner.mean())
+
+
+def _line(light: NDArray[np.float64], squares: NDArray[np.float64], independent: float) -> CameraNoise:
+    """a and b from n² of pixels by their brightness, of which a share ``independent`` counts."""
+    if not light.size:
+        return CameraNoise(0.0, 0.0)
+    # As many classes of like size as of like width: most pixels are dark, and those between must not share a class.
+    edges = np.union1d(np.quantile(light, np.linspace(0, 1, CLASSES)), np.linspace(light.min(), light.max(), CLASSES))
+    number = np.clip(np.searchsorted(edges, light, side="right") - 1, 0, max(len(edges) - 2, 0))
+    classes = [part for part in (np.flatnonzero(number == k) for k in np.unique(number)) if part.size >= FEWEST]
+    if not classes:
+        return CameraNoise(_variance(squares), 0.0)
+    level = np.array([light[part].mean() for part in classes])
+    variance = np.array([_variance(squares[part]) for part in classes])
+    size = np.array([part.size for part in classes]) * independent
+    read, photon = float(np.median(variance)), 0.0
+    for _ in range(5):  # the weights follow the line: a median of N values is good to 1.65 √(2/N) of itself
+        expected = np.maximum(read + photon * level, variance / 4)
+        weights = np.where(expected > 0, size / np.maximum(expected, TINY) ** 2, 0.0) / (2 * 1.65**2)
+        if not weights.any():
+            return CameraNoise(0.0, 0.0)
+        middle = np.average(level, weights=weights)
+        spread = np.sum(weights * (level - middle) ** 2)
+        slope = float(np.sum(weights * (level - middle) * variance) / spread) if spread > 0 else 0.0
+        photon = slope if slope * math.sqrt(spread) > EVIDENCE else 0.0
+        read = float(np.average(variance - photon * level, weights=weights))
+    # With an offset in the frames the line crosses zero before there is light: what the darkest pixels show is left.
+    return CameraNoise(max(read, 0.0) or float(variance[0]), photon)
+
+
+def _variance(squares: NDArray[np.float64]) -> float:
+    """Of values by their squares; the few that structure makes large count for no more than the largest of noise."""
+    variance = float(np.median(squares)) / 0.455
+    for _ in range(20):
+        variance = float(np.mean(np.minimum(squares, CLIPPED * variance))) / MEAN_CLIPPED
+    return variance

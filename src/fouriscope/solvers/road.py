@@ -1,0 +1,123 @@
+"""A road to the loss that fits the noise, through losses under which all frames pull alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.fidelity import CameraLoss, DataFidelity, IntensityLoss, Loss
+from fouriscope.fidelity.camera_noise import CameraNoise, noise_of, spread_evenly
+
+# Gradient steps at the first ε, and from an ε to ten times it: by then the estimate has followed.
+STEPS_AT_START = 10.0
+STEPS_PER_DECADE = 35.0
+# An ε beyond which dark and bright field weigh the same within a tenth: from there on it is the intensity loss.
+INTENSITY_FROM = 10.0
+# The least last ε, in standard deviations of the noise in the dark. Where a frame is little but noise, |ψ|² ≥ 0 fits
+# its positive half; with an ε of several times that noise such frames weigh too little to be fitted.
+LEAST_END = 10.0
+# The least first ε: below, the dark field would pull at a few bright pixels alone.
+LEAST_START = 1e-4
+# The brightness of the frames' pixels is kept as so many quantiles.
+QUANTILES = 256
+
+
+@dataclass(frozen=True)
+class Road:
+    r"""Losses of the family :class:`~fouriscope.fidelity.CameraLoss`, from a small ε to the one of the noise.
+
+    The loss that fits the noise at the end is a slow road at the beginning. With additive noise (ε = ∞) a frequency
+    that only dark frames of brightness I see has a curvature I times that of bright ones, and takes 1/I times the
+    steps. For a small ε all frames have a like curvature. So ε begins where noise alone is no light yet (one standard
+    deviation of it in the dark), and grows tenfold in every 35 gradient steps until it is ε = a/b.
+
+    A prior must keep its balance with the data. For a loss of the family, d exceeds a negative log-likelihood by
+
+        T(ε) = 2(1 + ε)/J · Σ (a + bI) I/(I + ε)² / Σ I/(I + ε)
+
+    (the traces of the covariance of ∇d and of ∇²d, over the pixels of the frames), so along the road a
+    strength is multiplied by T(ε)/T(a/b). At the end of the road that is 1 and nothing is left of it.
+    """
+
+    noise: CameraNoise
+    start: float
+    fitting: float
+    brightness: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, fidelity: DataFidelity, leds: NDArray[np.int64]) -> Road:
+        """The road that the frames of ``leds`` show."""
+        noise = noise_of(fidelity, leds)
+        brightness = _brightness(fidelity, leds)
+        dark = math.sqrt(float(noise.variance(np.asarray(np.median(brightness)))))
+        return cls(noise, max(dark, LEAST_START), max(noise.background, LEAST_END * dark), brightness)
+
+    def values(self) -> dict[str, float]:
+        """What :meth:`loaded` needs beside the brightness."""
+        end = {} if math.isinf(self.fitting) else {"fitting": self.fitting}  # JSON has no infinity
+        return {"read": self.noise.read, "photon": self.noise.photon, "start": self.start} | end
+
+    @classmethod
+    def loaded(cls, values: dict[str, float], brightness: NDArray[np.float64]) -> Road:
+        """A road that a state kept."""
+        noise = CameraNoise(values["read"], values["photon"])
+        return cls(noise, values["start"], values.get("fitting", math.inf), brightness)
+
+    @property
+    def end(self) -> float:
+        """The last ε; infinite for the intensity loss."""
+        return self.fitting if self.fitting < INTENSITY_FROM else math.inf
+
+    @property
+    def last_loss(self) -> Loss:
+        """The loss that fits the noise."""
+        return self._loss(self.end)
+
+    @property
+    def length(self) -> float:
+        """Gradient steps until the loss is the last one."""
+        decades = math.log10(min(self.end, INTENSITY_FROM) / self.start)
+        return STEPS_AT_START + STEPS_PER_DECADE * max(decades, 0.0)
+
+    def steps_behind(self, steps: int) -> float:
+        """How many of so many gradient steps were taken with the last loss."""
+        return max(steps - self.length, 0.0)
+
+    def loss(self, steps: int) -> Loss:
+        """The loss after so many gradient steps."""
+        return self._loss(self._epsilon(steps))
+
+    def strength_factor(self, steps: int) -> float:
+        """T(ε)/T(a/b): by how much stronger a prior has to be than at the end."""
+        here, end = self._temperature(self._epsilon(steps)), self._temperature(self.end)
+        return here / end if end > 0 else 1.0
+
+    def _epsilon(self, steps: int) -> float:
+        if steps >= self.length:
+            return self.end
+        return float(self.start * 10 ** (max(steps - STEPS_AT_START, 0.0) / STEPS_PER_DECADE))
+
+    @staticmethod
+    def _loss(epsilon: float) -> Loss:
+        return CameraLoss(epsilon) if math.isfinite(epsilon) else IntensityLoss()
+
+    def _temperature(self, epsilon: float) -> float:
+        light, variance = self.brightness, self.noise.variance(self.brightness)
+        if not math.isfinite(epsilon):
+            return float(np.sum(variance * light) / np.sum(light)) if light.any() else 0.0
+        pull = light / (light + epsilon)
+        if not pull.any():
+            return 0.0
+        return float((1 + epsilon) * np.sum(variance * pull / (light + epsilon)) / np.sum(pull))
+
+
+def _brightness(fidelity: DataFidelity, leds: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Quantiles of what the pixels of all frames show."""
+    values = [np.asarray(fidelity.frames.frame(led), np.float64)[fidelity.mask_of(led)] for led in spread_evenly(leds)]
+    pixels = np.concatenate(values)
+    if not pixels.size:
+        return np.zeros(QUANTILES)
+    return np.maximum(np.quantile(pixels, (np.arange(QUANTILES) + 0.5) / QUANTILES), 0.0)
