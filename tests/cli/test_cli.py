@@ -100,7 +100,7 @@ def test_simulate_info_reconstruct_resume(fouriscope: Command, tmp_path: Path) -
     assert ended.code == 0
     assert "after 15 iterations" in ended.out
     assert len(RunFolder.open(run).history()) == 15
-    assert "has 15 iterations already" in fouriscope.fails("resume", run, "--iterations", 3)
+    assert "already has 15 iterations" in fouriscope.fails("resume", run, "--iterations", 3)
 
 
 def test_info_before_there_are_frames(fouriscope: Command, tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_field_needs_memory_for_its_object_alone(
 ) -> None:
     monkeypatch.setattr("fouriscope.cli.simulate.memory_available", lambda: 2**33)
     message = fouriscope.fails("simulate", tmp_path / "data", "--field", "--frame", 8000)
-    assert message.startswith("293 frames of 8000 × 8000 and their object need about 59.9 GiB, 8.0 GiB are free")
+    assert message.startswith("293 frames of 8000 × 8000 and their object need about 59.9 GiB, but 8.0 GiB are free")
     assert not (tmp_path / "data").exists()
 
 
@@ -340,7 +340,7 @@ def test_threads_that_are_no_number(
     ("change", "message"),
     [
         (lambda truth: np.exp(1j * truth), "give the phase of a transmittance: np.angle(truth)"),
-        (lambda truth: np.where(truth > 0.1, np.nan, truth), "NaN or infinite pixels of 5184; mend it"),
+        (lambda truth: np.where(truth > 0.1, np.nan, truth), "NaN or infinite pixels of 5184; replace them"),
         (lambda truth: truth > 0.1, "the truth must be a real phase in radians, got bool"),
         (lambda truth: truth[:-1], "the truth has shape (71, 72)"),
     ],

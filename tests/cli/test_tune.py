@@ -103,7 +103,7 @@ def test_a_section_that_is_not_there_is_added(fouriscope: Command, config: Path)
     [
         (("--criterion", "guess"), "--criterion must be truth or held-out"),
         (("--key", "prior.colour"), "'prior.colour' is not in the configuration"),
-        (("--held-out", 30, "--criterion", "held-out"), "between 1 and 18 can be held out, got 30"),
+        (("--held-out", 30, "--criterion", "held-out"), "frames can be held out, got 30"),
     ],
 )
 def test_wrong_requests(fouriscope: Command, config: Path, arguments: tuple[object, ...], message: str) -> None:
