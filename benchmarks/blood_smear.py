@@ -28,7 +28,7 @@ DATA = Path(os.environ.get("FOURISCOPE_DATA", Path(__file__).parents[2] / "share
 ACQUISITION = DATA / "fpm" / "uconn_bloodsmear_green"
 BATCH, PASSES = 60, 60
 DRAWS = (0, 1, 2)
-ZOOM = 4  # object pixels a frame pixel: enough for the field of NA 0.52
+ZOOM = 4  # object pixels per frame pixel: enough for the field of NA 0.52
 DECAYS = (0.03, 0.1, 0.3, 1.0)
 PRIORS: dict[str, Callable[[], Prior]] = {"NoReg": NoPrior, "TV": TV, "BM3D": partial(BM3D, profile="fast")}
 # LEDs nearer than this to the edge of the pupil, in bins, are not held out: a fraction of a bin decides whether their

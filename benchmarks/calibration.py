@@ -208,7 +208,7 @@ def _seconds(peer: bool) -> None:
     rows = []
     for name, cpu in seconds.items():
         judged = not name.startswith("PtyLab")
-        rows.append([name, f"{cpu:.4f}", *_judged(judged, f"CPU-seconds a pass, {name}", cpu, SECONDS_BAR)])
+        rows.append([name, f"{cpu:.4f}", *_judged(judged, f"CPU-seconds per pass, {name}", cpu, SECONDS_BAR)])
     title = f"One pass over {len(fidelity)} LEDs, frames 64², object 256², one thread, pupil recovered"
     table(title, ("method", "CPU-seconds", "bar", ""), rows)
 

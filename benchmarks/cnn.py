@@ -111,7 +111,7 @@ def reconstructions() -> None:
             milliseconds = 1e3 * history.last.seconds / ITERATIONS
             best = f"{history['snr'].max():.2f}"
             rows.append([f"{name}, {snr_db:g} dB, {label}", f"{history['snr'][-1]:.2f}", best, f"{milliseconds:.0f}"])
-    header = ["problem and prior", "SNR / dB", "SNR at best iteration / dB", "ms an iteration"]
+    header = ["problem and prior", "SNR / dB", "SNR at best iteration / dB", "ms per iteration"]
     table(f"Reconstruction, automatic strength, minibatches of 60, {ITERATIONS} iterations", header, rows)
 
 

@@ -59,7 +59,7 @@ def main() -> None:
     seconds = interleaved(calls, TURNS)
     ours = next(iter(seconds.values()))
     rows = [[name, f"{s * 1e3:.1f}", f"{s / COUNT * 1e6:.1f}", f"{s / ours:.2f} ×"] for name, s in seconds.items()]
-    header = ["library", "ms", "µs a transform", "time / rocket-fft's"]
+    header = ["library", "ms", "µs per transform", "time / rocket-fft's"]
     table(f"{COUNT} FFTs of {SIDE}² complex64, one thread", header, rows)
 
 

@@ -58,7 +58,7 @@ def main(parts: Sequence[str] = ()) -> None:
         recorded = record(Path(name) / "flat")
         print(
             f"{recorded.leds} frames of {SIDE}² uint16 ({PHOTONS} electrons) simulated and written as Zarr "
-            f"in {recorded.seconds:.0f} s, {recorded.scale} object pixels a frame pixel\n",
+            f"in {recorded.seconds:.0f} s, {recorded.scale} object pixels per frame pixel\n",
             flush=True,
         )
         for part in parts or PARTS:

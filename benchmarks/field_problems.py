@@ -31,8 +31,8 @@ RADIUS = 4.5  # pitches: 69 LEDs
 PHOTONS = 10_000
 PHASE_RANGE = 1.0
 CURVATURE = 20e-6  # of the field, in metres of defocus at its corner
-# Object pixels a pixel of a picture. The microscope resolves a period of some five object pixels, so that most of what
-# is in the pictures can be found.
+# Object pixels per pixel of a picture. The microscope resolves a period of some five object pixels, so most of what is
+# in the pictures can be found.
 ENLARGED = 2
 LARGEST_DETAIL = 24  # object pixels, sigma of a Gaussian: 6 µm
 PICTURES = ("camera", "brick", "gravel", "moon", "grass", "coins")

@@ -48,7 +48,7 @@ def main() -> None:
     p95, slowest = (float(np.percentile(live.latencies, q)) for q in (95, 100))
     difference, before = abs(live.final - at_once), live.final - live.at_last_frame
     table(
-        f"293 frames of 100² at {RATE:g} a second from the axis outwards, 500² object, TV, 60 frames an iteration",
+        f"293 frames of 100² at {RATE:g} per second from the axis outwards, 500² object, TV, 60 frames per iteration",
         ("what", "measured", "bar", ""),
         [
             ["complete on disk → used, median / s", f"{np.median(live.latencies):.2f}", "", ""],

@@ -1,6 +1,6 @@
 """A process of its own for the live benchmark: writes frames into a folder, a camera's pace, once it is told to begin.
 
-Arguments: the .npy file of frames, the folder, frames a second, the file whose appearance is the signal to begin.
+Arguments: the .npy file of frames, the folder, frames per second, the file whose appearance is the signal to begin.
 """
 
 from __future__ import annotations

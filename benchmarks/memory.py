@@ -45,10 +45,10 @@ def main() -> None:
     header = ["run", "peak / MB", "pupils of the model / MB", "the rest / MB"]
     table("Online run, 20 minibatches of 60 frames of 100² from a .npy file, each in a fresh process", header, rows)
     growth = peaks[4, 500] - peaks[1, 500]
-    bytes_a_pixel = (peaks[1, 1000] - peaks[1, 500]) * MB / (1000**2 - 500**2)
+    bytes_per_pixel = (peaks[1, 1000] - peaks[1, 500]) * MB / (1000**2 - 500**2)
     rows = [
         ["4 × the frames", f"{growth:+.1f} MB", *bar("memory, growth with the frames / MB", growth, LIMIT_MB)],
-        ["4 × the object's pixels", f"{bytes_a_pixel:.0f} bytes a pixel", "", ""],
+        ["4 × the object's pixels", f"{bytes_per_pixel:.0f} bytes per pixel", "", ""],
     ]
     table("Growth beyond the model's own pupils", ["with", "growth", "bar / MB", ""], rows)
 

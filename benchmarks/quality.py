@@ -59,7 +59,7 @@ def _demo_problem(model: ForwardModel) -> None:
         rows.append(
             [name, f"{snr[-1]:.2f}", f"{result.history.last.snr_raw:.2f}", f"{snr.max():.2f}", f"{milliseconds:.1f}"]
         )
-    header = ("method", "SNR / dB", "raw SNR / dB", "SNR at best iteration / dB", "ms an iteration")
+    header = ("method", "SNR / dB", "raw SNR / dB", "SNR at best iteration / dB", "ms per iteration")
     table(f"Cameraman, phase in [0, 0.3] rad, 40 dB over the stack, {ITERATIONS} iterations", header, rows)
     noreg, online, full, bm3d, cold = (_final(result) for result in results.values())
     table(

@@ -1,4 +1,4 @@
-"""Several gradient steps a denoising: what it saves, and what it costs in quality."""
+"""Several gradient steps per denoising: what it saves, and what it costs in quality."""
 
 from __future__ import annotations
 
@@ -43,7 +43,13 @@ def main() -> None:
                     f"{_seconds_to(result, level) / _seconds_to(results['full, 1'], level):.2f}",
                 ]
             )
-        header = ("frames, steps a denoising", "SNR / dB", "ms a gradient", f"s to {level:.2f} dB", "share of full's")
+        header = (
+            "frames, steps per denoising",
+            "SNR / dB",
+            "ms per gradient",
+            f"s to {level:.2f} dB",
+            "share of full's",
+        )
         table(f"BM3D, {name}, phase in [0, 0.3] rad, automatic strength, {GRADIENTS} gradients", header, rows)
 
 

@@ -59,7 +59,7 @@ def write_deep_hdf5(path: Path, stack: NDArray[Any]) -> None:
 
 STORED = (
     ("TIFF, zlib", "frames.tif", write_tiff),
-    ("HDF5, gzip, a chunk a frame", "frames.h5", write_hdf5),
+    ("HDF5, gzip, a chunk per frame", "frames.h5", write_hdf5),
     ("HDF5, gzip, chunks of 16 × 64²", "deep.h5", write_deep_hdf5),
     (".npy", "frames.npy", np.save),
 )
@@ -113,7 +113,7 @@ def main() -> None:
             cells = [f"{peak:.0f}", *bar(f"streaming, {label}, peak memory / MB", peak, LIMIT_MB)]
             rows.append([label, f"{size:.0f}", *cells, f"{streamed:.2f}", f"{streamed / resident:.2f}"])
             (folder / file).unlink()
-    header = ["frames on disk", "file / MB", "peak / MB", "bar", "", "a pass / s", "× everything in memory"]
+    header = ["frames on disk", "file / MB", "peak / MB", "bar", "", "s per pass", "× everything in memory"]
     table(
         f"`fouriscope reconstruct --memory {BUDGET}`: {len(stack)} frames of {SIDE}² uint16, "
         f"{stack.nbytes / MB:.0f} MB, minibatches of {BATCH}, object {OBJECT}², no prior; "

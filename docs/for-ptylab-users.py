@@ -1,7 +1,7 @@
 # %% [markdown]
 # # For users of PtyLab
 #
-# The same reconstruction, in the words of fouriscope. Your PtyLab files are read as they are.
+# This page shows the same reconstruction in the words of fouriscope. It reads your PtyLab files as they are.
 #
 # ## Words
 #
@@ -35,7 +35,7 @@
 #
 # ## A PtyLab file
 #
-# For this page we write one. You have yours.
+# This page writes a PtyLab file first. Use your own instead.
 
 # %%
 from skimage.data import camera

@@ -185,5 +185,5 @@ def test_faults_that_make_no_sense_are_refused(wrong: dict[str, Any], said: str)
 
 
 def test_an_unknown_sample_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="a sample is one of cells, target"):
+    with pytest.raises(InvalidInputError, match="sample must be one of cells, target"):
         sample("mouse", (64, 64), np.random.default_rng(0))  # type: ignore[arg-type]

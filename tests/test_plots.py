@@ -304,7 +304,7 @@ def test_contact_sheet_places_frames_at_their_leds() -> None:
     assert axes.get_ylim() == (reach, -reach)
     assert "1 rejected" in figure.texts[0].get_text()
     assert len(brightness.get_lines()) == 2
-    with pytest.raises(InvalidInputError, match="one direction and one brightness for each of 4 frames"):
+    with pytest.raises(InvalidInputError, match="each of 4 frames needs a direction and a brightness"):
         plots.contact_sheet(frames, directions[:3], 0.5, np.ones(4))
 
 
@@ -467,5 +467,5 @@ def test_a_grid_shows_the_same_squares_of_every_image_on_one_scale(truth: Image)
 def test_grids_that_cannot_be_drawn(truth: Image, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         plots.grid_figure(**{"rows": [[plots.Panel("one", truth)]], **arguments})
-    with pytest.raises(InvalidInputError, match="one field in one shape"):
+    with pytest.raises(InvalidInputError, match="must have the same shape"):
         plots.grid_figure([[plots.Panel("one", truth), plots.Panel("other", truth[::2])]])

@@ -127,7 +127,7 @@ def test_some_reprs() -> None:
     assert repr(DATA) == (
         "Acquisition: 49 frames of 24 × 24, NA 0.2, 49 LEDs up to NA 0.236, 513 nm, pixel 0.798 µm, periodic"
     )
-    assert repr(SAMPLER) == "StratifiedSampler: 12 of 49 LEDs an iteration"
+    assert repr(SAMPLER) == "StratifiedSampler: 12 of 49 LEDs per iteration"
     assert repr(fs.Pupil()) == "Pupil: clear"
     assert repr(fs.PnP(FIDELITY, SAMPLER, [fs.TV()])) == "PnP: x of 72 × 72, History: no iteration yet"
     assert repr(fs.RunFolder("nowhere")) == "RunFolder: nowhere, no run yet"

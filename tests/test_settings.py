@@ -46,8 +46,8 @@ def test_every_method_can_be_named() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"method": "pnp", "data_steps": 7}, "data_steps is an option of method 'admm', and the method is 'pnp'"),
-        ({"data_steps": 7}, "data_steps is an option of method 'admm', and the method is 'pnp'"),
+        ({"method": "pnp", "data_steps": 7}, "data_steps is an option of method 'admm', but the method is 'pnp'"),
+        ({"data_steps": 7}, "data_steps is an option of method 'admm', but the method is 'pnp'"),
         ({"method": "epry", "step": 0.1}, "step is an option of method"),
         ({"method": "pnp", "epry_decay": 0.5}, "epry_decay is an option of method 'epry'"),
         ({"method": "spectral", "steps_per_denoising": 3}, "steps_per_denoising is an option of method 'pnp'"),
@@ -179,7 +179,7 @@ class TestDoors:
             ({"method": settings.Object()}, "method takes settings.PnP or settings.ADMM"),
             ({"method": settings.Method()}, "method takes settings.PnP or settings.ADMM"),
             ({"stop": 5}, "stop takes settings.Stop, got 5"),
-            ({"calibrate": ["leds_bound"]}, "leds_bound is no switch but a value"),
+            ({"calibrate": ["leds_bound"]}, "leds_bound is a value, not a switch"),
             ({"iteratons": 5}, "unknown choice 'iteratons'; did you mean 'iterations'"),
         ],
     )
@@ -207,7 +207,7 @@ class TestDoors:
         assert overlaid(imported, loss="poisson").solver.method == "pnp"
         assert overlaid(imported, object="wave", iterations=3).solver == imported.solver
         assert overlaid(imported, object="phase", method="red").solver.method == "red"
-        with pytest.raises(InvalidInputError, match="must have a name that workers can build"):
+        with pytest.raises(InvalidInputError, match="must have a name here, because workers build"):
             overlaid(described, prior=lambda image, sigma: image)
 
     @pytest.mark.parametrize("name", ["iterations", "stop", "align"])

@@ -211,7 +211,7 @@ def test_errors() -> None:
     with pytest.raises(InvalidInputError, match="noise must be 'stack' or 'frame', got 'pixel'"):
         simulate(MODEL, X, snr_db=40, noise="pixel", seed=0)  # type: ignore[arg-type]
     for name in ("led_intensity_error", "led_position_error"):
-        with pytest.raises(InvalidInputError, match="must not be negative"):
+        with pytest.raises(InvalidInputError, match="at least 0"):
             simulate(MODEL, X, seed=0, **{name: -0.1})  # type: ignore[arg-type]
         with pytest.raises(InvalidInputError, match="finite"):
             simulate(MODEL, X, seed=0, **{name: np.nan})  # type: ignore[arg-type]
@@ -245,14 +245,14 @@ def test_errors() -> None:
         ({"photons": np.nan}, "photons must be a finite number"),
         ({"photons": np.inf}, "photons must be a finite number"),
         ({"photons": 1e20}, "photons .* at most 1e\\+12, got 1e\\+20"),
-        ({"photons": 10, "read_noise": -1}, "must not be negative"),
+        ({"photons": 10, "read_noise": -1}, "at least 0"),
         ({"photons": 10, "read_noise": np.nan}, "read_noise must be a finite number"),
         ({"photons": 10, "offset": np.nan}, "offset must be a finite number"),
         ({"photons": 10, "bits": 12.5}, "bits must be a whole number, got 12.5"),
         ({"photons": 10, "full_well": np.inf}, "full_well must be a finite number"),
-        ({"photons": 10, "offset": -1}, "must not be negative"),
-        ({"photons": 10, "bits": 0}, "1 to 16 bits, got 0"),
-        ({"photons": 10, "bits": 17}, "1 to 16 bits, got 17"),
+        ({"photons": 10, "offset": -1}, "at least 0"),
+        ({"photons": 10, "bits": 0}, "bits must be from 1 to 16, got 0"),
+        ({"photons": 10, "bits": 17}, "bits must be from 1 to 16, got 17"),
         ({"photons": 10, "full_well": 0}, "full_well must be positive"),
         ({"photons": 10, "bits": 8, "offset": 255}, "leaves nothing of the 8 bits"),
     ],

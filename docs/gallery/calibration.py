@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Calibration, before and after
 #
-# A lens with aberrations, and LEDs whose brightness varies by 10 %. The description knows about neither.
+# This lens has aberrations, and the brightness of the LEDs varies by 10 %. The description knows about neither.
 #
 # The first run trusts the description. The second refines Zernike coefficients of the pupil and the gain of each LED while
 # it reconstructs.
@@ -32,7 +32,7 @@ panels = [
 fs.plots.comparison_figure(panels, pixel=lens.object_pixel[0], zoom=(70, 90, 60))
 
 # %% [markdown]
-# The coefficients that were found, in radians. True are 0.5, −0.4 and 0.3 for modes 5, 7 and 8, and 0 for all others.
+# The coefficients that were found, in radians. The true ones are 0.5, −0.4 and 0.3 for modes 5, 7 and 8, and 0 for all others.
 
 # %%
 for mode, coefficient in after.geometry.zernike.items():

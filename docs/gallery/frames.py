@@ -1,10 +1,10 @@
 # %% [markdown]
 # # What the camera sees
 #
-# Every frame at the place of its LED. Inside the circle an LED's direct light passes the objective: bright field. Outside it
-# does not: dark field.
+# This sheet shows every frame at the place of its LED. Inside the circle, an LED's direct light passes the objective: bright
+# field. Outside it does not: dark field.
 #
-# `fouriscope info acquisition.toml --sheet frames.png` draws this sheet of your own frames. Look at it first: most mistakes
+# `fouriscope info acquisition.toml --sheet frames.png` draws this sheet from your own frames. Look at it first: most mistakes
 # in a description show here.
 
 # %%

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # While frames arrive
 #
-# A reconstruction that begins with the first frame. Each new frame joins the next iteration, and the estimate improves while
-# the microscope still works.
+# This reconstruction begins with the first frame. Each new frame joins the next iteration, and the estimate improves while
+# the microscope still takes frames.
 
 # %%
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A prior, loss, sampler and stop rule of your own
 #
-# Every part of the solver can be yours. This page writes one of each, in a few lines, and runs them together.
+# You can replace every part of the solver. This page writes one of each, in a few lines, and runs them together.
 #
-# The example: a camera with hot pixels. One pixel in a hundred reads far too much light.
+# The example is a camera with hot pixels: one pixel in a hundred reads far too much light.
 
 # %%
 import numpy as np
@@ -31,7 +31,7 @@ from scipy.ndimage import gaussian_filter, median_filter
 
 
 def gentle_median(image, sigma):
-    """A median, mixed in by how strong the noise is beside the detail that the median removes."""
+    """A median filter. It acts more where the noise is stronger than the detail that the median removes."""
     smooth = median_filter(image, 3)
     detail = gaussian_filter((image - smooth) ** 2, 2)
     return smooth + (image - smooth) * detail / (detail + sigma**2)
@@ -73,7 +73,7 @@ class PseudoHuber(Loss):
             field[c] = complex(psi.real * r / root, psi.imag * r / root)
         return total
 
-    def curvature(self, intensity):  # of d by the amplitude, at a perfect fit
+    def curvature(self, intensity):  # of d with respect to the amplitude, at a perfect fit
         return 4 * intensity
 
     def best_gain(self, intensity, frame):

@@ -48,7 +48,7 @@ _ = axes.set(xticks=[], yticks=[])
 # !fouriscope reconstruct data/config.toml
 
 # %% [markdown]
-# There was nothing to set. Step size, prior strength and image size were found from the frames.
+# You set nothing by hand. Step size, prior strength and image size were found from the frames.
 #
 # ## 4. Look
 #

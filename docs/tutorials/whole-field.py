@@ -45,5 +45,5 @@ levels = zarr.open_group("data/field/result/field.ome.zarr", mode="r")
 print({name: levels[name].shape for name in sorted(levels.array_keys())})
 
 # %% [markdown]
-# Slow phase over several tiles is not to be trusted. [The whole field](../field.md) says why, and what happens if a worker dies.
+# Do not trust slow phase over several tiles. [The whole field](../field.md) says why, and what happens if a worker dies.
 # [On a cluster](cluster.md) does the same on many machines.

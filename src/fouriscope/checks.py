@@ -1,6 +1,6 @@
-"""Arguments of the public doors: one of the wrong kind is told by its name, before anything is done with it.
+"""Arguments of public functions: one of the wrong kind raises an error with its name, before anything is done with it.
 
-The kinds are those of the annotations. What a value must be beyond that (its range, its shape) is the door's own.
+The kinds are those of the annotations. The function itself checks the rest (range, shape).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 C = TypeVar("C", bound=type)
 Check = Callable[[Any], bool]
 
-# Numbers of arguments are lengths, counts, weights: what is beyond these is a mistake, and its square is no number.
+# Arguments are lengths, counts, weights. A larger number is a mistake, and its square would overflow.
 LARGEST = 1e100
 LARGEST_COUNT = 2**48
 
@@ -119,7 +119,7 @@ def _check_of(annotation: Any) -> tuple[Check, str]:
         return _tuple_check(inner)
     if origin in (Sequence, list, Iterable, Iterator):
         fits, words = _check_of(inner[0])
-        return (lambda value: _is_sequence(value) and all(map(fits, value))), f"a sequence, each of it {words or 'any'}"
+        return (lambda value: _is_sequence(value) and all(map(fits, value))), f"a sequence, each item {words or 'any'}"
     if origin is Callable:
         return callable, "a function"
     plain = _PLAIN.get(annotation if origin is None else origin)

@@ -1,4 +1,4 @@
-"""What a caller of Python chooses, as the settings that a file would hold: for every front door the same."""
+"""The arguments of the public Python functions as the settings that a file would hold, the same for all of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AnyConfig = TypeVar("AnyConfig", bound=ReconstructionConfig)
 
 
 class Choices(TypedDict, total=False):
-    """The arguments of :func:`fouriscope.reconstruct` that all front doors take; see there."""
+    """The arguments of :func:`fouriscope.reconstruct` that the other functions take too; see there."""
 
     method: Auto | MethodName | settings.Method
     prior: PriorLike
@@ -86,7 +86,7 @@ def choose(data: Acquisition, *, measured: bool, **choices: Unpack[Choices]) -> 
     0.3
     """
     sections = _sections(choices, len(data))
-    if measured and isinstance(data.illumination, Multiplexed):  # the rest of the recipe's needs one LED a frame
+    if measured and isinstance(data.illumination, Multiplexed):  # the rest of the recipe needs one LED per frame
         sections = {"alignment": settings.switched(settings.Alignment, WITH_PATTERNS)} | sections
     document = completed(sections, measured=measured)
     config = _checked(ReconstructionConfig, document)
@@ -103,9 +103,9 @@ def choose(data: Acquisition, *, measured: bool, **choices: Unpack[Choices]) -> 
 
 
 def overlaid(config: RunConfig, **choices: Unpack[Choices]) -> RunConfig:
-    """A description with the choices in place of what it says, for those who can only be told what a file can hold."""
+    """A description in which the choices replace what it says, for workers, which know only what a file can hold."""
     if isinstance(choices.get("start"), np.ndarray):
-        raise InvalidInputError("start must be a name here: each tile has an object of its own")
+        raise InvalidInputError("start must be a name here, because each tile has its own object")
     frames = 0 if config.frames.weights is None else len(config.frames.weights)
     document = config.model_dump(mode="json", exclude_unset=True)
     chosen = _sections(choices, frames)
@@ -128,7 +128,7 @@ def overlaid(config: RunConfig, **choices: Unpack[Choices]) -> RunConfig:
 def _nameable(prior: Prior) -> dict[str, Any]:
     spec = prior.spec()
     if spec["name"] not in available_priors():
-        raise InvalidInputError(f"a prior must have a name that workers can build it from, got {spec['name']!r}")
+        raise InvalidInputError(f"a prior must have a name here, because workers build their own, got {spec['name']!r}")
     return spec
 
 
@@ -167,7 +167,7 @@ def _solver(choices: Choices, frames: int) -> dict[str, Any]:
             keys["poisson_background"] = chosen.background
         elif chosen.epsilon:
             raise InvalidInputError(
-                f"{type(chosen).__name__} has a background, which is an option of a method here; give "
+                f"{type(chosen).__name__} has a background, which is an option of the method here; give "
                 f"loss={chosen.name!r} and method=fs.settings.Spectral(background={chosen.epsilon:g})"
             )
     batch = choices.get("batch", AUTO)
@@ -182,7 +182,7 @@ def _solver(choices: Choices, frames: int) -> dict[str, Any]:
         del said["sampler"]  # what EPRY writes where nobody sets a batch
     twice = sorted(set(said) & set(keys))
     if twice:
-        raise InvalidInputError(f"{', '.join(twice)}: given twice, as an argument and in method; give it once")
+        raise InvalidInputError(f"{', '.join(twice)}: given twice, as an argument and in method; give it only once")
     return said | keys
 
 
@@ -191,7 +191,7 @@ def _check_kinds(choices: Choices) -> None:
     for name, value in choices.items():
         if name not in Choices.__annotations__:
             close = get_close_matches(name, Choices.__annotations__, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(Choices.__annotations__)}"
+            hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(Choices.__annotations__)}"
             raise InvalidInputError(f"unknown choice {name!r}; {hint}")
         kinds = SETTINGS.get(name, ())
         misplaced = isinstance(value, settings.Section) and not isinstance(value, kinds)

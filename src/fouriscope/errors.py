@@ -1,4 +1,4 @@
-"""Errors that users meet. Each says what was expected, what came, and what to do.
+"""Errors that users see. Each says what was expected, what was found, and what to do.
 
 They derive from the builtins that people already catch, so ``except ValueError`` keeps working.
 """
@@ -13,6 +13,8 @@ LONGEST = 1000  # letters of an error; names and values out of a file can have a
 def shortened(text: str) -> str:
     """One line of at most 1000 letters, without control characters, which a terminal would obey.
 
+    Examples
+    --------
     >>> shortened("two\\nlines, \\x1b[31mred"), len(shortened("a" * 5000))
     ('two lines, \\\\x1b[31mred', 1000)
     """
@@ -29,18 +31,20 @@ def shortened(text: str) -> str:
 NO_ROOM = {
     errno.ENOSPC: "the disk is full: make room",
     errno.EDQUOT: "the quota on this disk is used up: make room, or ask for more",
-    errno.EFBIG: "no file may become so large here: raise the limit (ulimit -f), or use another disk",
-    errno.EROFS: "this disk can only be read: write to another one",
+    errno.EFBIG: "files may not become so large here: raise the limit (ulimit -f), or use another disk",
+    errno.EROFS: "this disk is read-only: write to another one",
 }
 
 
 def not_written(path: object, error: OSError) -> str:
     """What could not be written, why, and what to do first.
 
+    Examples
+    --------
     >>> not_written("run", OSError(errno.ENOSPC, "No space left on device"))
     'run: cannot be written (No space left on device); the disk is full: make room'
     """
-    return f"{path}: cannot be written ({error.strerror or error}); {NO_ROOM.get(error.errno or 0, 'mend that')}"
+    return f"{path}: cannot be written ({error.strerror or error}); {NO_ROOM.get(error.errno or 0, 'correct that')}"
 
 
 class FouriscopeError(Exception):
@@ -51,11 +55,11 @@ class FouriscopeError(Exception):
 
 
 class InvalidInputError(FouriscopeError, ValueError):
-    """A value, shape or file that cannot be worked with."""
+    """A value, shape or file that cannot be used."""
 
 
 class FramesChangedError(InvalidInputError):
-    """Frames that are no longer what they were when they were read before."""
+    """Frames that have changed since they were first read."""
 
 
 class InsufficientMemoryError(FouriscopeError, MemoryError):
@@ -67,4 +71,4 @@ class RunFolderError(FouriscopeError, OSError):
 
 
 class DivergenceError(FouriscopeError, ArithmeticError):
-    """The iterations went astray and could not be brought back."""
+    """The iterations diverged and could not be recovered."""

@@ -1,4 +1,4 @@
-"""The door to data on disk: a description, a run, or whatever `fouriscope import` understands."""
+"""``fs.load``: data on disk, from a description, a run, or anything that `fouriscope import` understands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fouriscope.run.importing import import_acquisition
 from fouriscope.run.microscope import without_file
 from fouriscope.settings import FramesSection, MicroscopeSection, PupilSection, RunConfig, Section
 
-# What a folder may hold that says all: the description that `import` wrote, or that of a run.
+# Files that describe a folder completely: the description that `import` wrote, or that of a run.
 DESCRIPTIONS = ("acquisition.toml", "config.toml")
 
 
@@ -32,16 +32,16 @@ DESCRIBING: dict[str, type[Section] | None] = {
 
 @door
 def load(path: str | Path, **sections: dict[str, Any] | Section) -> Acquisition:
-    """The acquisition that lies at ``path``; frames stay on disk until they are needed.
+    """The acquisition at ``path``. Frames stay on disk until they are needed.
 
     Parameters
     ----------
     path
         A description (``acquisition.toml``), a folder that holds one, a run folder, or a file or folder of frames that
-        ``fouriscope import`` understands: its formats are in docs/formats.md. In the last case the frames are looked at
-        as by ``import``: what they suggest (offset, gain, saturation, stray light) is used.
+        ``fouriscope import`` understands: its formats are in docs/formats.md. In the last case the frames are surveyed
+        as by ``import``, and what they suggest (offset, gain, saturation, stray light) is used.
     **sections
-        What frames cannot tell and nobody wrote down, by the sections of a configuration (docs/configuration.md).
+        What the files do not say, by the sections of a configuration (docs/configuration.md).
 
     Examples
     --------
@@ -67,7 +67,8 @@ def description_of(path: str | Path, **sections: dict[str, Any] | Section) -> tu
     if described.suffix == ".toml":
         if sections:
             raise InvalidInputError(
-                f"{described} says how the frames were taken; change {', '.join(sections)} there, or load the frames"
+                f"{described} already describes the frames; change {', '.join(sections)} there, or load the frames "
+                "themselves"
             )
         return load_config(described), described.parent
     with tempfile.TemporaryDirectory(prefix="fouriscope_") as folder:
@@ -93,8 +94,8 @@ def _plain(sections: dict[str, Any]) -> dict[str, dict[str, Any]]:
     for name, keys in sections.items():
         if name not in DESCRIBING:
             where = next((section for section, kind in DESCRIBING.items() if kind and name in kind.model_fields), None)
-            hint = f"write {where}={{{name!r}: …}}" if where else f"there are {', '.join(DESCRIBING)}"
-            raise InvalidInputError(f"{name} is no section that describes frames; {hint}")
+            hint = f"write {where}={{{name!r}: …}}" if where else f"known are {', '.join(DESCRIBING)}"
+            raise InvalidInputError(f"{name} is not a section that describes frames; {hint}")
         if isinstance(keys, Section):
             plain[name] = keys.model_dump(mode="json", exclude_unset=True)
         elif isinstance(keys, dict):

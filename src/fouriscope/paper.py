@@ -32,6 +32,8 @@ def paper_leds(radius: float = PAPER_RADIUS) -> LEDArray:
 def paper_model(frame: int = 100, radius: float = PAPER_RADIUS, bandwidth: float = 0.0) -> ForwardModel:
     """The microscope of the paper with frames of ``frame`` × ``frame`` pixels.
 
+    Examples
+    --------
     >>> paper_model().object_shape
     (500, 500)
     """

@@ -1,6 +1,6 @@
 """Threads for compiled kernels that release the GIL.
 
-One pool for the whole process. A kernel is handed contiguous slices of its work and writes to places of its own, so
+There is one pool for the whole process. A kernel gets contiguous slices of its work and writes to its own places, so
 results do not depend on the number of threads.
 """
 
@@ -43,6 +43,8 @@ def thread_count() -> int:
 def threads(count: int) -> Iterator[None]:
     """Use ``count`` threads inside the ``with`` block.
 
+    Examples
+    --------
     >>> with threads(1):
     ...     thread_count()
     1
@@ -80,7 +82,7 @@ def split(total: int, parts: int) -> list[tuple[int, int]]:
 
 
 def run_sliced(work: Callable[[int, int], object], total: int) -> None:
-    """Call ``work(start, stop)`` on slices that cover ``range(total)``, one slice a thread."""
+    """Call ``work(start, stop)`` on slices that cover ``range(total)``, one slice per thread."""
     if total <= 0:
         return
     slices = split(total, thread_count())

@@ -1,4 +1,4 @@
-"""The front door: an acquisition in, a picture out."""
+"""``fs.reconstruct``: from an acquisition to a picture."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def reconstruct(
     (``data.periodic``), whose microscope is known exactly, it is the paper's: a phase object, "pnp" steps with the
     intensity loss, TV and a flat start, in 300 iterations, and neither alignment nor calibration.
 
-    What you set stands, and the rest stays the recipe's, with two exceptions. With another object or loss than those of
-    "spectral" the method is "pnp"; "epry" takes no prior, and for measured frames it begins flat, recovers the pupil
-    itself (``settings.EPRY(pupil_step=1, decay=0.3)``, no calibration) and ends after 20 sweeps.
+    What you set is used, and the rest follows the recipe, with two exceptions. With another object or loss than those
+    of "spectral", the method is "pnp". "epry" takes no prior, and for measured frames it begins flat, recovers the
+    pupil itself (``settings.EPRY(pupil_step=1, decay=0.3)``, no calibration) and ends after 20 sweeps.
 
-    Where a name does not say enough, an object of :mod:`fouriscope.settings` does, with the keys of the configuration
+    If a name does not say enough, pass an object of :mod:`fouriscope.settings`, which has the keys of the configuration
     file: ``method=fs.settings.PnP(step=0.1)``, ``object=fs.settings.Object(model="wave", margin=8)``.
 
     Parameters
@@ -66,29 +66,29 @@ def reconstruct(
         What is known about the image: ``None``, a name ("tv", "l1", "box"), a prior such as ``fs.TV(strength=1e-6)``,
         or any denoiser ``f(image, sigma)``.
     prior_absorption
-        The prior of the second image, if it is to differ from that of the first: of the absorption of a "complex"
-        object, of the imaginary part of a "wave".
+        The prior of the second image, if it differs from that of the first. The second image is the absorption of a
+        "complex" object, or the imaginary part of a "wave".
     object
         "phase", "complex" or "wave" (:class:`fouriscope.ForwardModel`), or :class:`fouriscope.settings.Object` with
         shape, margin and precision. The automatic margin is none for periodic simulations and 16 frame pixels or a few
-        more for measured frames, whose field goes on beyond them.
+        more for measured frames, whose field continues beyond them.
     loss
         "intensity" for additive noise, "poisson" for photon noise (``fs.PoissonLoss(background)`` to set its ε), or
-        "amplitude"; docs/solver.md says which suits what.
+        "amplitude"; docs/solver.md says which loss suits which noise.
     batch
-        Frames per iteration: 60, and for "epry" all. ``None`` is all of them in every iteration.
+        Frames per iteration: by default 60, and all for "epry". ``None`` uses all of them in every iteration.
     align
         What to find from the frames beforehand: "circles", "exposure", "focus", "na", "array", "die", "edge",
         some of them, "all", or ``()`` for nothing; see :func:`fouriscope.align`.
     calibrate
-        What to refine beside the object: "zernike", "pixels", "gains", "leds", some of them, or ``()`` for nothing; see
+        What to refine during the run: "zernike", "pixels", "gains", "leds", some of them, or ``()`` for nothing; see
         :mod:`fouriscope.calibration`. What was found is in ``result.pupil`` and ``result.geometry``.
     start
         "flat", "linear", "epry", or an array of the object's shape.
     iterations, stop
         How many iterations; or, with :class:`fouriscope.settings.Stop`, seconds or a residual.
     seed
-        Of all random numbers: 0 unless given.
+        Seed of all random numbers, by default 0.
     callbacks
         Called as ``f(solver, record)`` after every iteration; return True to stop.
 

@@ -142,7 +142,7 @@ def test_colour_without_a_plane_says_what_to_do(tmp_path: Path, kind: str) -> No
     ("keys", "words"),
     [
         ({"mosaic": "RGGB"}, "plane"),
-        ({"plane": "red", "crosstalk": [[1, 1, 0], [1, 1, 0], [0, 0, 1]]}, "cannot be undone"),
+        ({"plane": "red", "crosstalk": [[1, 1, 0], [1, 1, 0], [0, 0, 1]]}, "cannot be corrected"),
         ({"plane": "red", "crosstalk": CROSSTALK, "dark": "dark.tif"}, "offset instead of dark"),
         ({"plane": "red", "crosstalk": CROSSTALK, "saturation": "auto"}, "saturation as a number"),
     ],

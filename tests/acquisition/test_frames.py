@@ -112,7 +112,7 @@ def test_a_file_cut_short(tmp_path: Path, suffix: str, lost: int) -> None:
 def test_an_uncompressed_tiff_cut_short(tmp_path: Path) -> None:
     path = write(tmp_path / "frames.tif", stack()[:1])
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(InvalidInputError, match=r"bytes were expected, the file has"):
+    with pytest.raises(InvalidInputError, match=r"bytes were expected, but the file has"):
         open_frames(path)
 
 
@@ -156,7 +156,7 @@ def test_tiff_of_colours_complex_numbers_or_pages_that_differ(tmp_path: Path) ->
         tiff.write(stack()[0])
         tiff.write(stack()[1, :20])
     frames = open_frames(path)
-    with pytest.raises(InvalidInputError, match=r"page 1 has shape \(20, 30\), the first \(40, 30\)"):
+    with pytest.raises(InvalidInputError, match=r"page 1 has shape \(20, 30\), but the first has \(40, 30\)"):
         frames.frame(1)
 
 
@@ -250,7 +250,7 @@ def test_an_acquisition_of_something_else(frames: Any) -> None:
 
 
 def test_an_acquisition_needs_one_frame_an_led() -> None:
-    with pytest.raises(InvalidInputError, match="the illumination has 5 LEDs, the stack 4 frames"):
+    with pytest.raises(InvalidInputError, match="the illumination has 5 LEDs, the stack has 4 frames"):
         acquisition(stack()[:4])
 
 

@@ -268,7 +268,7 @@ def test_uconn_levels_and_aberration(tmp_path: Path) -> None:
     np.testing.assert_allclose(frames_of(description), (stack ** (4 / 3)).transpose(2, 0, 1), rtol=1e-5)
     pupil, power = description.notes
     assert "aberration holds 24 × 20 complex128 numbers" in pupil
-    assert "the pupil is recovered from the frames" in pupil
+    assert "recovers the pupil from the frames" in pupil
     assert "whole numbers to the power 0.75: intensity is the power 1.333" in power
     document = description.document(tmp_path, "leds.csv")
     assert document["frames"]["power"] == 0.75
@@ -316,7 +316,7 @@ def test_scalars_without_a_likely_unit_or_a_plain_name(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", frames=COUNTS, wavelength=42.0, height=22, pixel_size=6.5, na="0.2", mag=[4.0, 2.0])
     description = describe(tmp_path / "a.npz")
     assert description.microscope | description.lighting == {}
-    assert description.notes == ("wavelength = 42 is in no unit that is likely for wavelength: it is left out",)
+    assert description.notes == ("wavelength = 42 is not a likely wavelength in any unit: it is left out",)
 
 
 def test_the_files_of_a_folder_that_are_frames(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_the_files_of_a_folder_that_are_frames(tmp_path: Path) -> None:
     assert description.dark == (folder / "led_dark.tif",)
     two = describe(folder, files=["led_3.tif", "led_1.tif"])
     np.testing.assert_array_equal(frames_of(two), COUNTS[[2, 0]])
-    with pytest.raises(InvalidInputError, match="choose images of a folder, this is none"):
+    with pytest.raises(InvalidInputError, match="need a folder of images, but this is a file"):
         describe(folder / "led_1.tif", pattern="*")
 
 
@@ -430,7 +430,7 @@ def test_a_folder_around_one_file(tmp_path: Path) -> None:
     (tmp_path / "README").write_text("x", encoding="utf-8")
     assert describe(tmp_path).format == "PtyLab HDF5"
     caltech(tmp_path)
-    with pytest.raises(InvalidInputError, match=r"it holds several: a\.hdf5, cell_g\.mat\. Understood are a folder of"):
+    with pytest.raises(InvalidInputError, match=r"it holds several: a\.hdf5, cell_g\.mat\. Known formats: a folder of"):
         describe(tmp_path)
 
 
@@ -454,7 +454,7 @@ def test_a_pattern_and_a_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"images of several kinds .*fouriscope import '.*f/\*\.png'"):
         describe(folder)
     np.testing.assert_array_equal(frames_of(describe(folder / "led_*.tif")), COUNTS)
-    with pytest.raises(InvalidInputError, match="at least two frames were expected, got 0"):
+    with pytest.raises(InvalidInputError, match="at least two frames were expected, but only 0"):
         describe(folder / "frame_*.tif")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["raw"], file["smooth"] = COUNTS, COUNTS / 2
@@ -514,7 +514,7 @@ def nan_at(array: NDArray[Any]) -> NDArray[Any]:
 
 BROKEN: dict[str, tuple[Callable[[Path], Path], str]] = {
     "too few LEDs": (lambda d: ptylab(d, encoder=LEDS.positions[:7]), r"a\.hdf5: encoder has 7 entries, .* 18"),
-    "no encoder": (lambda d: ptylab(d, encoder=None), r"a\.hdf5: encoder is missing; it holds .*wavelength"),
+    "no encoder": (lambda d: ptylab(d, encoder=None), r"a\.hdf5: encoder is missing; the file holds .*wavelength"),
     "NaN encoder": (lambda d: ptylab(d, encoder=nan_at(LEDS.positions)), r"a\.hdf5: encoder must be finite, .* LED 4"),
     "negative λ": (lambda d: ptylab(d, wavelength=-1.0), r"a\.hdf5: wavelength must be a positive number, got -1"),
     "two λ": (
@@ -571,7 +571,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "one frame less": (
         lambda d: micro_manager(d, change=lambda m: m.pop("FrameKey-3-0-0")),
-        r"LEDs of scan_metadata\.txt has 17 entries, the stack 18 frames",
+        r"LEDs of scan_metadata\.txt has 17 entries, but the stack has 18 frames",
     ),
     "sidecar of others": (lambda d: sidecar(d, frames=19), r"metadata\.json: frames is 19, .* has 18"),
     "sidecar of a shape": (lambda d: sidecar(d, frame_shape=[28, 22]), r"metadata\.json: frame_shape is \[28, 22\]"),
@@ -596,7 +596,7 @@ def test_broken_acquisitions(tmp_path: Path, name: str) -> None:
         ("na_x,na_y\n0.1,0.1\n0.1,high\n", "line 3 must hold two finite numbers, got '0.1,high'"),
         ("na_x,na_y\n0.1,nan\n", "line 2 must hold two finite numbers"),
         ("na_x,na_y\n0.1\n", "line 2 must hold two finite numbers"),
-        ("na_x,na_y\n0.1,0.1\n", "illumination has 1 entries, the stack 18 frames"),
+        ("na_x,na_y\n0.1,0.1\n", "illumination has 1 entries, but the stack has 18 frames"),
     ],
 )
 def test_broken_led_tables(tmp_path: Path, text: str, message: str) -> None:
@@ -630,5 +630,5 @@ def test_nothing_that_is_understood(tmp_path: Path) -> None:
         describe(tmp_path / "gone")
     (tmp_path / "thesis.doc").write_text("x", encoding="utf-8")
     for path in (tmp_path, tmp_path / "thesis.doc"):
-        with pytest.raises(InvalidInputError, match=r"no acquisition was recognised\. Understood are a folder of TIFF"):
+        with pytest.raises(InvalidInputError, match=r"no acquisition was recognised\. Known formats: a folder of TIFF"):
             describe(path)

@@ -133,9 +133,9 @@ def test_a_budget_too_small_says_what_is_needed(memory: int) -> None:
 def test_frames_that_do_not_exist() -> None:
     with streamed(5) as frames:
         for wrong in (-1, COUNT):
-            with pytest.raises(InvalidInputError, match="frames 0 to 39"):
+            with pytest.raises(InvalidInputError, match="frames are 0 to 39, got"):
                 frames.frame(wrong)
-            with pytest.raises(InvalidInputError, match="frames 0 to 39"):
+            with pytest.raises(InvalidInputError, match="frames are 0 to 39, got"):
                 frames.prefetch([0, wrong])
 
 

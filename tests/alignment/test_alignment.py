@@ -164,7 +164,7 @@ def test_what_is_right_is_left_alone() -> None:
     assert found.acquisition.optics == data.optics
     assert abs(found.acquisition.pupil.defocus) < 1e-6
     assert any("as described" in note for note in found.notes)
-    assert any("right as it is" in note for note in found.notes)
+    assert any("trials found no better place" in note for note in found.notes)
 
 
 @pytest.mark.slow
@@ -220,7 +220,7 @@ def test_wrong_questions() -> None:
         find_array(two)
     found = align(two, focus=False, array=False)
     assert found.acquisition is two
-    assert "not looked for, 0 frames surely hold direct light" in found.notes[0]
+    assert "not searched for: 0 frames surely hold direct light" in found.notes[0]
 
 
 def test_pixels_under_a_mask_may_hold_anything() -> None:
@@ -352,7 +352,7 @@ def test_single_leds_that_were_moved_keep_their_place_with_a_size() -> None:
 
 def test_the_alignment_says_and_uses_the_size_of_the_leds() -> None:
     found = align(frames_of_sized_leds(0.5e-3), **(NOTHING | {"die": True}))
-    assert any("mm explain the frames better than points" in note for note in found.notes)
+    assert any("mm explains the frames better than points" in note for note in found.notes)
     assert isinstance(found.acquisition.illumination, LEDArray)
     assert 0.4e-3 < found.acquisition.illumination.die < 0.6e-3
     assert found.acquisition.frame_weights.all()
@@ -361,5 +361,5 @@ def test_the_alignment_says_and_uses_the_size_of_the_leds() -> None:
 def test_directions_without_a_height_have_no_size() -> None:
     data = replace(frames_of_sized_leds(0.5e-3), illumination=Directions(LEDS.directions()))
     found = align(data, **(NOTHING | {"die": True, "edge": False}))
-    assert found.notes == ("size of the LEDs: not looked for, their directions have no height",)
+    assert found.notes == ("size of the LEDs: not searched for: their directions have no height",)
     assert found.acquisition.illumination is data.illumination

@@ -100,7 +100,7 @@ def test_simulate_info_reconstruct_resume(fouriscope: Command, tmp_path: Path) -
     assert ended.code == 0
     assert "after 15 iterations" in ended.out
     assert len(RunFolder.open(run).history()) == 15
-    assert "has 15 iterations already" in fouriscope.fails("resume", run, "--iterations", 3)
+    assert "already has 15 iterations" in fouriscope.fails("resume", run, "--iterations", 3)
 
 
 def test_info_before_there_are_frames(fouriscope: Command, tmp_path: Path) -> None:
@@ -231,15 +231,15 @@ def test_frames_of_a_field_have_the_snr_that_was_asked_for(fouriscope: Command, 
     [
         ({"solver": {"bacth": 3}}, "unknown key 'solver.bacth'; did you mean 'batch'?"),
         ({"microscope": {"na": -0.2}}, "microscope.na: Input should be greater than 0, got -0.2"),
-        ({"illumination": {"shape": [5, 5]}}, "the illumination has 25 LEDs, the stack 49 frames"),
+        ({"illumination": {"shape": [5, 5]}}, "the illumination has 25 LEDs, the stack has 49 frames"),
         ({"frames": {"path": "none.npy"}}, "none.npy: no such file"),
         ({"frames": {"path": "config.toml"}}, "frames must be a folder of images or a file that ends in .npy"),
         ({"object": {"shape": [26, 26]}}, "reaches outside the object's spectrum"),
         ({"object": {"shape": [8, 8]}}, "object_shape must be at least the frame"),
         ({"object": {"shape": [90000, 90000]}}, "object needs about"),
         ({"microscope": {"magnification": 2.0}}, "undersamples"),
-        ({"frames": {"weights": [1.0, 2.0]}}, "one weight for each of 49 frames"),
-        ({"frames": {"mask": "truth.npy"}}, "a mask has the shape (24, 24)"),
+        ({"frames": {"weights": [1.0, 2.0]}}, "weights: one per frame is needed, 49"),
+        ({"frames": {"mask": "truth.npy"}}, "a mask must have the shape (24, 24)"),
         ({"frames": {"gain": 1e300, "offset": float("nan")}}, "frames.offset: Input should be"),
         ({"prior": {"name": "tvv"}}, "unknown prior 'tvv'"),
         ({"prior": {"name": "tv", "accuracy": "high"}}, "[prior]"),
@@ -298,13 +298,13 @@ def test_a_field_needs_memory_for_its_object_alone(
 ) -> None:
     monkeypatch.setattr("fouriscope.cli.simulate.memory_available", lambda: 2**33)
     message = fouriscope.fails("simulate", tmp_path / "data", "--field", "--frame", 8000)
-    assert message.startswith("293 frames of 8000 × 8000 and their object need about 59.9 GiB, 8.0 GiB are free")
+    assert message.startswith("293 frames of 8000 × 8000 and their object need about 59.9 GiB, but 8.0 GiB are free")
     assert not (tmp_path / "data").exists()
 
 
 def test_curvature_without_a_field(fouriscope: Command, tmp_path: Path) -> None:
     message = fouriscope.fails("simulate", tmp_path / "data", "--field-curvature", 1e-5)
-    assert message == "--field-curvature changes over the field: give --field, too"
+    assert message == "--field-curvature needs a field: give --field too"
     assert "defocus at the corner" in fouriscope.fails(
         "simulate", tmp_path / "data", "--field", "--field-curvature", "nan", "--frame", 48, "--radius", 1.5
     )
@@ -340,7 +340,7 @@ def test_threads_that_are_no_number(
     ("change", "message"),
     [
         (lambda truth: np.exp(1j * truth), "give the phase of a transmittance: np.angle(truth)"),
-        (lambda truth: np.where(truth > 0.1, np.nan, truth), "NaN or infinite pixels of 5184; mend it"),
+        (lambda truth: np.where(truth > 0.1, np.nan, truth), "NaN or infinite pixels of 5184; replace them"),
         (lambda truth: truth > 0.1, "the truth must be a real phase in radians, got bool"),
         (lambda truth: truth[:-1], "the truth has shape (71, 72)"),
     ],

@@ -141,7 +141,7 @@ def test_parsing_of_options() -> None:
         (["--prior", "tvv", "--sigma", 1], "unknown prior 'tvv'; did you mean 'tv'"),
         (["--prior", "nlm", "--sigma", -1], "noise level sigma >= 0, got -1.0"),
         (["--prior", "nlm", "--sigma", "nan"], "noise level sigma >= 0, got nan"),
-        (["--prior", "nlm", "--sigma", 1, "--option", "size=3"], "no parameter 'size'; it has"),
+        (["--prior", "nlm", "--sigma", 1, "--option", "size=3"], "no parameter 'size'; known:"),
         (["--prior", "nlm", "--sigma", 1, "--option", "patch_size=4"], "odd patch_size"),
         (["--prior", "nlm", "--sigma", 1, "--option", "patch_size=[4]"], "patch_size must be a whole number"),
         (["--prior", "nlm", "--sigma", 1, "--option", "patch_size=large"], "patch_size"),
@@ -203,7 +203,7 @@ def bad_input(folder: Path, name: str) -> None:
         ("nan.npy", "finite pixels, got 1 of 2"),
         ("nan.tif", "finite pixels, got 1 of 2"),
         ("complex.npy", "denoise phase and absorption separately"),
-        ("truth.npy", "got true and false"),
+        ("truth.npy", "got only true and false"),
         ("words.npy", "image must be an array of numbers"),
         ("empty.npy", "at least one pixel"),
         ("line.npy", "2-D image"),
@@ -237,7 +237,7 @@ def test_where_it_cannot_be_written(run: Run, tmp_path: Path) -> None:
     arguments = ("denoise", source, "--prior", "nlm", "--sigma", 1, "-o")
     assert "there is no folder" in run.refuses(*arguments, tmp_path / "none" / "out.npy")
     assert "ends in .tif" in run.refuses(*arguments, tmp_path / "out.jpg")
-    assert "a PNG holds 8 or 16 bits, in.npy holds float32" in run.refuses(*arguments, tmp_path / "out.png")
+    assert "a PNG holds 8 or 16 bits, but in.npy holds float32" in run.refuses(*arguments, tmp_path / "out.png")
 
 
 def test_priors_are_listed(run: Run) -> None:

@@ -61,7 +61,7 @@ def test_a_field_from_the_command_line(fouriscope: Command, tmp_path: Path) -> N
     configuration = write_field(tmp_path, stop={"iterations": 2})
     little = fouriscope("field", configuration, "--tile", 48, "--workers", 1, "--memory", "100MB")
     assert little.code == 2
-    assert "--memory gives it 100 MB" in little.err
+    assert "but --memory is 100 MB" in little.err
     ended = fouriscope("field", configuration, "--tile", 48, "--workers", 1)
     assert ended.code == 0, ended.err
     assert "dashboard" not in ended.out

@@ -22,7 +22,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"prior_absorption": {"name": "tv"}}, "a phase object has no absorption"),
     ({"solver": {"start": "array"}}, 'solver.start = "array"'),
     ({"solver": {"method": "spectral"}}, "spectral"),
-    ({"solver": {"method": "epry"}, "prior": {"name": "tv"}}, "EPRY has no place for a prior"),
+    ({"solver": {"method": "epry"}, "prior": {"name": "tv"}}, "EPRY takes no prior"),
     ({"frames": {"path": "holes.npy"}}, "NaN or infinite"),
     ({"frames": {"path": "dark.npy"}}, "all frames are zero"),
     ({"calibration": {"leds": True, "leds_bound": 1000.0}}, "calibration.leds needs room"),

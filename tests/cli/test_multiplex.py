@@ -34,7 +34,7 @@ def test_frames_are_the_sums_that_the_patterns_say(fouriscope: Command, tmp_path
     assert (described.alignment.focus, described.alignment.circles) == (True, False)
     ended = fouriscope("reconstruct", out / "config.toml", "--quiet")
     assert (ended.code, ended.err) == (0, "")
-    assert "several LEDs per frame already" in fouriscope.fails(
+    assert "already has several LEDs per frame" in fouriscope.fails(
         "multiplex", out / "config.toml", "--patterns", "random-4", "--out", tmp_path / "again"
     )
 
@@ -42,7 +42,7 @@ def test_frames_are_the_sums_that_the_patterns_say(fouriscope: Command, tmp_path
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ("frame,led\n0,0\n1,49\n", "names LED 49, there are LEDs 0 to 48"),
+        ("frame,led\n0,0\n1,49\n", "names LED 49, but LEDs are 0 to 48"),
         ("frame,led\n0,0\n2,1\n", "the pattern of frame 1 is empty"),
         ("frame,led,weight\n0,0,-1\n", "at least 0"),
         ("frame,led\n0,0\n1,0\n", "frames 0 and 1 have the same pattern"),
@@ -56,6 +56,4 @@ def test_bad_patterns_are_one_line_and_leave_nothing(
     out = tmp_path / "several"
     assert words in fouriscope.fails("multiplex", config, "--patterns", tmp_path / "patterns.csv", "--out", out)
     assert not out.exists()
-    assert "there are no patterns called" in fouriscope.fails(
-        "multiplex", config, "--patterns", "nonsense", "--out", out
-    )
+    assert "unknown patterns" in fouriscope.fails("multiplex", config, "--patterns", "nonsense", "--out", out)

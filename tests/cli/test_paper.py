@@ -45,7 +45,7 @@ def test_the_quick_version_from_end_to_end(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--figure", "7"), "--figure is 1, 2, 3, 4 or all, got '7'"),
+        (("--figure", "7"), "--figure must be 1, 2, 3, 4 or all, got '7'"),
         (("--images", "/nowhere"), "/nowhere is not a folder"),
         (("--figure", "4"), "with --data"),
         (("--figure", "4", "--data", "/nowhere.toml"), "/nowhere.toml: no such file"),

@@ -70,7 +70,7 @@ def test_a_flat_curve_is_said_to_be_flat_and_changes_nothing(fouriscope: Command
     ended = fouriscope("tune", config, "--evaluations", 3, "--criterion", "held-out")
     assert (ended.code, ended.err) == (1, "")
     (line,) = [line for line in ended.out.splitlines() if "flat" in line]
-    assert "nothing is written" in line
+    assert "nothing was written" in line
     assert config.read_bytes() == before
     assert not config.with_suffix(".tuning.png").exists()
 
@@ -101,9 +101,9 @@ def test_a_section_that_is_not_there_is_added(fouriscope: Command, config: Path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--criterion", "guess"), "--criterion is truth or held-out"),
+        (("--criterion", "guess"), "--criterion must be truth or held-out"),
         (("--key", "prior.colour"), "'prior.colour' is not in the configuration"),
-        (("--held-out", 30, "--criterion", "held-out"), "between 1 and 18 can be held out, got 30"),
+        (("--held-out", 30, "--criterion", "held-out"), "frames can be held out, got 30"),
     ],
 )
 def test_wrong_requests(fouriscope: Command, config: Path, arguments: tuple[object, ...], message: str) -> None:

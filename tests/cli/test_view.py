@@ -55,7 +55,7 @@ def test_view_explains_what_it_cannot_show(tmp_path: Path) -> None:
     assert "no such folder" in fails("view", tmp_path / "nothing", "--no-browser")
     (tmp_path / "file").touch()
     assert "not a folder" in fails("view", tmp_path / "file", "--no-browser")
-    assert "not a run folder" in fails("view", tmp_path, "--no-browser")
+    assert "neither a run folder" in fails("view", tmp_path, "--no-browser")
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:

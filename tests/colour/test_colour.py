@@ -268,7 +268,7 @@ def test_results_of_different_fields_are_refused() -> None:
         model = fs.ForwardModel(optics, LEDS, (side, side))
         data = fs.simulate(model, np.zeros(model.object_shape), seed=0)
         found[name] = fs.reconstruct(data, iterations=1, prior=None)
-    with pytest.raises(InvalidInputError, match="one field"):
+    with pytest.raises(InvalidInputError, match="the same field"):
         fs.ColourResult.of(found)
     with pytest.raises(InvalidInputError, match="red, green, blue"):
         fs.ColourResult.of({"red": found["red"]})

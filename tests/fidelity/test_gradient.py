@@ -306,7 +306,7 @@ def test_streamed_frames_and_masks_give_the_same_gradient(room: int) -> None:
 
 def test_masks_on_demand_of_a_wrong_shape() -> None:
     model = small_model()
-    with pytest.raises(InvalidInputError, match="a mask has the shape"):
+    with pytest.raises(InvalidInputError, match="a mask must have the shape"):
         DataFidelity(model, noisy_frames(model), mask=FrameMasks(ArrayFrames(np.ones((3, 4, 5)))))
 
 
@@ -395,14 +395,14 @@ def test_losses_by_name() -> None:
 def test_errors() -> None:
     model = small_model()
     frames, x = noisy_frames(model), random_x(model)
-    with pytest.raises(InvalidInputError, match=r"shape \(49, 24, 24\) .* belong to this model, got \(48, 24, 24\)"):
+    with pytest.raises(InvalidInputError, match=r"needs frames of shape \(49, 24, 24\) .* got \(48, 24, 24\)"):
         DataFidelity(model, frames[1:])
-    with pytest.raises(InvalidInputError, match=r"one weight for each of 49 frames, got shape \(3,\)"):
+    with pytest.raises(InvalidInputError, match=r"weights: one per frame is needed, 49, got shape \(3,\)"):
         DataFidelity(model, frames, weights=np.ones(3))
     for bad in (-np.ones(49), np.zeros(49), np.full(49, np.nan)):
         with pytest.raises(InvalidInputError, match="finite, not negative, and not all zero"):
             DataFidelity(model, frames, weights=bad)
-    with pytest.raises(InvalidInputError, match=r"a mask has the shape \(24, 24\) or \(49, 24, 24\), got \(24, 23\)"):
+    with pytest.raises(InvalidInputError, match=r"must have the shape \(24, 24\) or \(49, 24, 24\), got \(24, 23\)"):
         DataFidelity(model, frames, mask=np.ones((24, 23)))
     with pytest.raises(InvalidInputError, match="leaves no pixel"):
         DataFidelity(model, frames, mask=np.zeros((24, 24)))

@@ -36,7 +36,7 @@ def test_a_field_stops_and_goes_on_with_the_old_frames(undisturbed: Path, client
     assert status["state"] == "failed"
     assert "frames" in status["reason"]
     assert not (folder / "result").exists()
-    with pytest.raises(FramesChangedError, match="put the old ones back"):
+    with pytest.raises(FramesChangedError, match="restore the old ones"):
         run(configuration, folder, client)
     shutil.copy2(kept, frames)
     assert not run(configuration, folder, client).failed

@@ -230,7 +230,7 @@ def test_a_limit_on_the_size_of_files_is_said(configuration: Path, tmp_path: Pat
     process = start(field_job(configuration).begin(tmp_path / "field"), most_bytes=most_bytes)
     _, said = process.communicate(timeout=300)
     assert process.returncode == 2, said
-    assert "cannot be written (File too large); no file may become so large here: raise the limit" in said
+    assert "cannot be written (File too large); files may not become so large here: raise the limit" in said
     assert said.count("\n") == 1
 
 

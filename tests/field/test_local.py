@@ -133,7 +133,7 @@ def test_workers_are_not_to_blame_if_the_coordinator_was_stopped(worker: LocalWo
 def test_a_worker_that_takes_too_much_memory_ends(tmp_path: Path) -> None:
     with LocalWorkers(1, memory=700 * 10**6) as workers:
         begin(workers, tmp_path / "begun", fill_memory)
-        assert str(ended(workers).error) == "it took more memory than it may"
+        assert str(ended(workers).error) == "it took more memory than allowed"
 
 
 def test_workers_that_cannot_start_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_workers_that_cannot_start_are_an_error(monkeypatch: pytest.MonkeyPatch)
 
 def test_workers_that_have_too_little_memory_to_live_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "FRUITLESS_STARTS", 2)
-    with LocalWorkers(1, memory=10**7) as workers, pytest.raises(ClusterError, match="more memory than it may"):
+    with LocalWorkers(1, memory=10**7) as workers, pytest.raises(ClusterError, match="more memory than allowed"):
         workers.ended(PATIENCE)
 
 

@@ -96,7 +96,7 @@ def test_one_strength_for_all_tiles(configuration: Path) -> None:
     sections = settled_strengths(config, configuration.parent, plan, {}, said.append)
     assert sections["prior"]["name"] == "tv"
     assert sections["prior"]["strength"] > 0
-    assert "where there is most to see" in said[0]
+    assert "which has the most contrast" in said[0]
     given = config.model_copy(update={"prior": {"name": "tv", "strength": 1e-4}})
     assert settled_strengths(given, configuration.parent, plan, {}, said.append) == {}
     assert len(said) == 1

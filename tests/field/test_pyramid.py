@@ -293,7 +293,7 @@ WRONG: dict[str, tuple[str, Callable[[Pyramid, Block], None]]] = {
         lambda pyramid, block: pyramid.write_block(0, block, {"amplitude": np.zeros((300, 40))}),
     ),
     "no finer level": (
-        "level 0 has no finer one .* coarsen levels 1 to 1",
+        "level 0 has no finer level .* coarsen levels 1 to 1",
         lambda pyramid, block: pyramid.coarsen_block(0, block),
     ),
 }

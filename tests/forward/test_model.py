@@ -272,7 +272,7 @@ def test_errors(optics: Optics) -> None:
         model.intensity(np.zeros((72, 71)))
     with pytest.raises(InvalidInputError, match=r"complex object of this model has shape \(2, 72, 72\)"):
         small_model(object="complex").intensity(np.zeros((72, 72)))
-    with pytest.raises(InvalidInputError, match="x is real"):
+    with pytest.raises(InvalidInputError, match="x must be real"):
         model.intensity(np.ones((72, 72), complex))
     for led in (-1, 49):
         with pytest.raises(InvalidInputError, match=f"must lie in 0…48, got {led}"):

@@ -331,5 +331,5 @@ def test_bad_sources() -> None:
         Sources(na, np.array([1.0, -1.0, 1.0]), np.arange(4))
     with pytest.raises(InvalidInputError, match="from 0 to the number of sources"):
         Sources(na, np.ones(3), np.array([0, 1]))
-    with pytest.raises(InvalidInputError, match="needs sources of as many"):
+    with pytest.raises(InvalidInputError, match="needs sources for all of them"):
         model_of(0.0).revised(sources=Sources.points(na))

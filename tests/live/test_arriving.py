@@ -52,9 +52,9 @@ class TestFrames:
             (np.ones((4, 4)), 0, r"must be real and of shape \(4, 5\).*got float64 of shape \(4, 4\)"),
             (np.ones((4, 5), complex), 0, "must be real"),
             (np.full((4, 5), np.nan), 0, "holds 20 NaN or infinite pixels of 20"),
-            (np.ones((4, 5)), 3, "there are LEDs 0 to 2, got a frame of LED 3"),
+            (np.ones((4, 5)), 3, "LEDs are 0 to 2, got a frame of LED 3"),
             (np.ones((4, 5)), -1, "got a frame of LED -1"),
-            (np.ones((4, 5), np.float32), 0, "is float32, the first was float64"),
+            (np.ones((4, 5), np.float32), 0, "is float32, but the first was float64"),
         ],
     )
     def test_what_is_no_frame_is_refused_and_changes_nothing(

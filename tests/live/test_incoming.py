@@ -95,7 +95,7 @@ def test_a_file_cut_short_for_ever_is_reported_and_taken_when_it_is_mended(tmp_p
     tifffile.imwrite(tmp_path / "led_1.tif", IMAGE)
     assert looks(files, 4) == [(1, "led_1.tif")], "the others go on"
     assert len(told) == 1
-    assert "led_2.tif is not whole and does not grow any more" in told[0]
+    assert "led_2.tif is incomplete and no longer grows" in told[0]
     assert f"{len(data)} bytes were expected" in told[0]
     (tmp_path / "led_2.tif").write_bytes(data)
     assert looks(files) == [(2, "led_2.tif")]
@@ -114,7 +114,7 @@ def test_a_file_that_is_rewritten_is_handed_out_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (np.zeros((4, 4), np.uint16), r"must be uint16 of shape \(12, 16\), this one is uint16 of shape \(4, 4\)"),
+        (np.zeros((4, 4), np.uint16), r"must be uint16 of shape \(12, 16\), but this one is uint16 of shape \(4, 4\)"),
         (IMAGE.astype(np.float32), "this one is float32"),
     ],
 )
@@ -168,7 +168,7 @@ class TestWhoseFileItIs:
             tifffile.imwrite(tmp_path / name, IMAGE)
         assert looks(files) == [(0, "b.tif"), (1, "a.tif")]
         assert files.names() == ["b.tif", "a.tif"]
-        with pytest.raises(InvalidInputError, match="names 1 files, there are 2 LEDs"):
+        with pytest.raises(InvalidInputError, match="one file per LED, 2, got 1"):
             incoming(tmp_path, 2, files=["a.tif"])
 
     @pytest.mark.parametrize(
@@ -206,7 +206,9 @@ class TestWhoseFileItIs:
         for number in (2, 3, 4):
             tifffile.imwrite(tmp_path / f"led_{number}.tif", IMAGE)
         assert looks(files, 4) == []
-        assert told == ["frames wait, because their numbers may count LEDs from 0 or from 1: say --first-number 0 or 1"]
+        assert told == [
+            "frames wait, because their numbers may count LEDs from 0 or from 1: give --first-number 0 or 1"
+        ]
 
     def test_strangers_are_left_out_with_a_word_each(self, tmp_path: Path) -> None:
         files, told = incoming(tmp_path)
@@ -214,6 +216,6 @@ class TestWhoseFileItIs:
             tifffile.imwrite(tmp_path / name, IMAGE)
         assert len(looks(files, 4)) == 1
         assert len(told) == 3
-        assert any("led_5.tif is left out: counted from 0 there are LEDs up to number 4" in line for line in told)
-        assert any("flat.tif is left out: there is no number" in line for line in told)
-        assert any("is LED 1 already" in line for line in told)
+        assert any("led_5.tif is left out: counted from 0, LEDs go up to number 4" in line for line in told)
+        assert any("flat.tif is left out: its name has no number" in line for line in told)
+        assert any("LED 1 already has" in line for line in told)

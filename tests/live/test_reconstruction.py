@@ -79,7 +79,7 @@ def test_it_begins_with_the_first_bright_field_frame(data: Acquisition) -> None:
         assert live.step() is None
     with pytest.raises(InvalidInputError, match="no bright-field frame has arrived yet"):
         live.advance(iterations=1)
-    with pytest.raises(InvalidInputError, match="no result before"):
+    with pytest.raises(InvalidInputError, match="no result yet"):
         live.result()
     np.testing.assert_array_equal(live.x, 0)
     live.add(data.frames.frame(COUNT // 2), COUNT // 2)
@@ -175,7 +175,7 @@ def test_what_cannot_be_live_is_said(data: Acquisition, options: dict[str, Any],
 
 
 def test_advance_needs_an_end() -> None:
-    with pytest.raises(InvalidInputError, match="iterations or seconds"):
+    with pytest.raises(InvalidInputError, match="iterations, seconds or both"):
         live_reconstruction().advance()
 
 

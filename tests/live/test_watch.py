@@ -83,7 +83,7 @@ def test_a_finished_watch_resumes_like_any_run(tmp_path: Path, data: Acquisition
     again = resume_run(tmp_path / "run", iterations=len(first.history) + 20)
     assert len(again.history) == len(first.history) + 20
     assert [r.misfit for r in again.history.records[: len(first.history)]] == list(first.history["misfit"])
-    with pytest.raises(RunFolderError, match="has all its frames; it goes on with: fouriscope resume"):
+    with pytest.raises(RunFolderError, match="has all its frames; continue it with: fouriscope resume"):
         watched(configuration, tmp_path / "run")
 
 
@@ -96,7 +96,7 @@ def test_a_watch_that_was_stopped_goes_on_watching(tmp_path: Path, data: Acquisi
     assert first.stop_reason == "interrupted"
     assert first.provenance["live"]["arrived"] == 20
     assert (tmp_path / "run" / "result" / "phase.ome.tif").exists()
-    with pytest.raises(RunFolderError, match="goes on with the command that began it: fouriscope watch"):
+    with pytest.raises(RunFolderError, match="continue it with the command that began it: fouriscope watch"):
         resume_run(tmp_path / "run")
     other = write_config(tmp_path, stop=STOP, solver={"batch": 13})
     with pytest.raises(RunFolderError, match="begun with another configuration"):
@@ -188,7 +188,7 @@ def test_counts_are_corrected_and_cut_as_on_disk(tmp_path: Path, data: Acquisiti
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        ({"frames": {"saturation": "auto"}}, 'frames.saturation = "auto" looks at all frames'),
+        ({"frames": {"saturation": "auto"}}, 'frames.saturation = "auto" needs all frames'),
         ({"frames": {"reject": "auto"}}, 'frames.reject = "auto"'),
         ({"frames": {"bad_pixels": "auto"}}, 'frames.bad_pixels = "auto"'),
         ({"frames": {"kind": "tiff"}}, "a stack that grows page by page cannot be followed"),

@@ -37,7 +37,7 @@ def test_a_magnification_that_no_image_file_could_hold() -> None:
     ],
 )
 def test_more_leds_than_any_array_has(build: Any) -> None:
-    with pytest.raises(InvalidInputError, match="an array has at most 100000 LEDs, this one would have"):
+    with pytest.raises(InvalidInputError, match="an array may have at most 100000 LEDs, but this one would have"):
         build()
 
 

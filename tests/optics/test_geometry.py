@@ -122,7 +122,7 @@ def test_an_led_beyond_the_object_is_named_and_the_remedy_is_the_smallest(parity
     text = str(caught.value)
     led = int(re.findall(r"LED (\d+)", text)[0])
     assert np.hypot(*LEDS.directions()[led]) == pytest.approx(0.4766, abs=5e-5)
-    needed = tuple(int(size) for size in re.findall(r"would do is \((\d+), (\d+)\)", text)[0])
+    needed = tuple(int(size) for size in re.findall(r"large enough is \((\d+), (\d+)\)", text)[0])
     Geometry.compile(OPTICS, LEDS, frame, object_shape=(needed[0], needed[1]))
     for smaller in ((needed[0] - 1, needed[1]), (needed[0], needed[1] - 1)):
         with pytest.raises(InvalidInputError, match="reaches outside"):

@@ -41,14 +41,14 @@ def test_bad_patterns_end_in_one_line(patterns: Any, sentence: str) -> None:
 
 
 def test_patterns_of_patterns_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="patterns already"):
+    with pytest.raises(InvalidInputError, match="already has patterns"):
         Multiplexed(Multiplexed(LEDS, EYE), EYE)
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("frame,led,weight\n0,81,1\n", "line 2 names LED 81, there are LEDs 0 to 80"),
+        ("frame,led,weight\n0,81,1\n", "line 2 names LED 81, but LEDs are 0 to 80"),
         ("frame,led\n0,-1\n", "line 2 names LED -1"),
         ("frame,led,weight\n0,3,1\n2,4,1\n", "the pattern of frame 1 is empty"),
         ("frame,led,weight\n0,3,-1\n", "at least 0"),
@@ -112,7 +112,7 @@ def test_patterns_by_name() -> None:
     for name, count in (("random-8", 43), ("half-circles", 4), ("half-circles-4", 15), ("annuli-3", 3)):
         assert len(named_patterns(name, LEDS, OPTICS, 0)) == count
     for name in ("random", "random-0", "circle", "", "-", "annuli"):
-        with pytest.raises(InvalidInputError, match="there are no patterns called"):
+        with pytest.raises(InvalidInputError, match="unknown patterns"):
             named_patterns(name, LEDS, OPTICS, 0)
 
 

@@ -60,7 +60,7 @@ def test_coverage_of_one_and_of_two_discs() -> None:
         ([(0.0, 0.0), (0.0, 0.25)], "the only bright field is on the axis"),
         ([(0.0, -0.19), (0.0, 0.19)], "overlap by 1.3% (median), below 35%"),
         ([(0.0, -0.19), (0.0, 0.19)], "of what their outline encloses, below 90%"),
-        ([(0.0, -0.19), (0.0, 0.0), (0.0, 0.19)], "holds in some directions only, in others that of NA 0.2000"),
+        ([(0.0, -0.19), (0.0, 0.0), (0.0, 0.19)], "in some directions only; in others it is that of NA 0.2000"),
     ],
 )
 def test_each_warning(directions: list[tuple[float, float]], expected: str) -> None:

@@ -427,7 +427,7 @@ class TestParameters:
             ({"stages": "wiener"}, r"stages must be 'both' or 'hard'"),
             ({"rematch_every": 0}, r"rematch_every >= 1"),
             ({"rematch_every": 1.5}, r"rematch_every must be a whole number"),
-            ({"hard_stepp": 3}, r"no parameter 'hard_stepp'; it has \['hard_block'"),
+            ({"hard_stepp": 3}, r"no parameter 'hard_stepp'; known: \['hard_block'"),
             ({"hard_step": 9}, r"1 <= step <= 8, got 9"),
             ({"hard_step": 2.5}, r"whole number for step"),
             ({"wiener_group": 24}, r"power of two for group"),

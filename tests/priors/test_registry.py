@@ -60,7 +60,7 @@ def test_what_is_taken_as_a_prior() -> None:
         ("bx", r"did you mean 'box'"),
         ("quite something else", r"available: none, box, l1, tv, bm3d"),
         ({"strength": 1.0}, r'to hold "name", got the keys \[\'strength\'\]'),
-        ({"name": "tv", "lambda": 1.0}, r"no parameter 'lambda'; it has \['strength', 'isotropic'"),
+        ({"name": "tv", "lambda": 1.0}, r"no parameter 'lambda'; known: \['strength', 'isotropic'"),
         ({"name": 3}, r"unknown prior 3"),
         (TV, r"make one: TV\(\)"),
         (3, r"expected a prior, a name among"),

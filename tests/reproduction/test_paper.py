@@ -218,7 +218,7 @@ def test_averages_and_bars() -> None:
     assert (full.measured, full.reached) == ("+0.50 dB", False)
     batch = bars["BM3D-Online over BM3D-Batch, the image that gains least"]
     assert (batch.measured, batch.reached) == ("-0.50 dB", False)
-    speed = bars["BM3D-Online, an iteration"]
+    speed = bars["BM3D-Online, per iteration"]
     assert (speed.measured, speed.reached) == ("91 × faster", True)
     # BM3D-Full ends at 26 dB and passes 25.75 in its third iteration, FAST in its second: 6 s of 30 s.
     share = next(bar for what, bar in bars.items() if what.startswith(f"{FAST}: seconds"))

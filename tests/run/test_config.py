@@ -290,17 +290,17 @@ def test_a_run_by_time_alone_is_recorded_as_one(tmp_path: Path) -> None:
 
 def test_a_starting_point_cannot_come_from_a_file(tmp_path: Path) -> None:
     path = write_acquisition(tmp_path, solver={"start": "array"})
-    with pytest.raises(InvalidInputError, match=r'solver.start = "array" is a note .* use "flat", "linear" or "epry"'):
+    with pytest.raises(InvalidInputError, match=r'start = "array" only records .* use "flat", "linear" or "epry"'):
         build_solver(build_acquisition(load_config(path), tmp_path), load_config(path))
 
 
 def test_frames_are_a_file_or_a_shape(tmp_path: Path) -> None:
     planned = config(frames={"path": None, "truth": None, "shape": [24, 30]})
     assert build_geometry(planned, tmp_path).frame_shape == (24, 30)
-    with pytest.raises(InvalidInputError, match=r"^frames.path is missing: .* a reconstruction needs the file"):
+    with pytest.raises(InvalidInputError, match=r"^frames.path is missing: .* `reconstruct` needs the file"):
         build_acquisition(planned, tmp_path)
-    assert broken(frames={"path": None}).startswith("frames: give path, the file that holds the frames, or")
-    assert "one of the two" in broken(frames={"shape": [24, 24]})
+    assert broken(frames={"path": None}).startswith("frames: give either path, the file that holds the frames, or")
+    assert "give either path" in broken(frames={"shape": [24, 24]})
     assert "frames.shape" in broken(frames={"path": None, "shape": [0, 24]})
 
 
@@ -323,7 +323,7 @@ def test_missing_files_are_named(tmp_path: Path, key: str) -> None:
 def test_an_array_that_is_none(tmp_path: Path) -> None:
     path = write_acquisition(tmp_path, frames={"mask": "mask.npy"})
     (tmp_path / "mask.npy").write_text("no array", encoding="utf-8")
-    with pytest.raises(InvalidInputError, match=r"mask.npy: this is no .npy file"):
+    with pytest.raises(InvalidInputError, match=r"mask.npy: this is not a .npy file"):
         build_acquisition(load_config(path), tmp_path)
 
 
@@ -334,9 +334,9 @@ def test_the_configuration_of_a_run_with_another_prior(tmp_path: Path) -> None:
     path.write_text(tomli_w.dumps(written | {"prior": written["prior"] | {"name": "bm3d"}}), encoding="utf-8")
     foreign = [key for key in as_prior("tv").spec() if key not in as_prior("bm3d").spec()]
     assert foreign
-    with pytest.raises(InvalidInputError, match=r"\[prior\] has name = 'bm3d' and .* which 'tv' has") as caught:
+    with pytest.raises(InvalidInputError, match=r"\[prior\] has name = 'bm3d' and .* only 'tv' takes") as caught:
         load_config(path)
-    assert str(caught.value).endswith(f"with another name, delete {', '.join(foreign)}")
+    assert str(caught.value).endswith(f"; delete {', '.join(foreign)}")
     kept = {key: value for key, value in written["prior"].items() if key not in foreign}
     path.write_text(tomli_w.dumps(written | {"prior": kept | {"name": "bm3d"}}), encoding="utf-8")
     assert load_config(path).prior["name"] == "bm3d"

@@ -172,7 +172,7 @@ class TestLoad:
         data = fs.load(tmp_path / "frames.npy", microscope=scope, illumination=leds, frames={"dark": None})
         plain = fs.load(tmp_path / "frames.npy", microscope=SCOPE, illumination=LEDS)
         np.testing.assert_allclose(data.illumination.directions(), plain.illumination.directions())
-        with pytest.raises(InvalidInputError, match=r"na is no section that describes frames; write microscope="):
+        with pytest.raises(InvalidInputError, match=r"na is not a section that describes frames; write microscope="):
             fs.load(tmp_path / "frames.npy", na=0.1)  # type: ignore[arg-type]
 
     def test_frames_are_found_from_another_place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,9 @@ def test_a_special_file_is_not_replaced(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.ones((3, 20, 20), np.uint16))
     special = tmp_path / "pipe.toml"
     os.mkfifo(special)
-    with pytest.raises(InvalidInputError, match="this is a named pipe, which is not replaced"):
+    with pytest.raises(InvalidInputError, match="this is a named pipe, which is never replaced"):
         import_acquisition(tmp_path / "a.npy", special, chosen={}, force=True)
-    with pytest.raises(InvalidInputError, match="this is a named pipe, which is not replaced"):
+    with pytest.raises(InvalidInputError, match="this is a named pipe, which is never replaced"):
         write_text(special, "words")
     assert stat.S_ISFIFO(special.stat().st_mode)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "pipe.toml"]

@@ -294,7 +294,7 @@ def test_rewind_drops_what_came_after_the_checkpoint(tmp_path: Path) -> None:
     assert columns(kept) == columns(History(RECORDS[:3])) == columns(folder.history())
     assert not (tmp_path / "run" / ".result.part").exists()
     assert len(folder.rewind(0)) == 0
-    with pytest.raises(RunFolderError, match="holds 0 iterations, the checkpoint 4"):
+    with pytest.raises(RunFolderError, match="holds 0 iterations, but the checkpoint holds 4"):
         folder.rewind(4)
 
 
@@ -339,7 +339,7 @@ def test_a_checkpoint_carries_its_version_and_another_is_refused(tmp_path: Path)
         with pytest.raises(
             RunFolderError,
             match=rf"checkpoint.npz: written by another version .*format {version}, this one reads 1\); "
-            "delete it to begin this run anew, or go on with the version that wrote it",
+            "delete it to start this run again, or continue with the version that wrote it",
         ):
             folder.read_checkpoint()
 

@@ -85,16 +85,16 @@ def test_background_is_subtracted_in_dark_field_alone(tmp_path: Path) -> None:
     ("keys", "message"),
     [
         ({"roi": [0, 0, 30, 30]}, "roi = .* must lie inside the frames of 24 × 24"),
-        ({"reject": [49]}, "frames.reject holds 49, there are frames 0 to 48"),
+        ({"reject": [49]}, "frames.reject holds 49, but frames are 0 to 48"),
         ({"dark": "gone.tif"}, "gone.tif: no such file"),
         ({"flat": "counts.tif", "gain": 2.0}, r"flat must be"),
         ({"exposures": [1.0, 2.0]}, r"exposures must be finite and of shape \(49,\)"),
         ({"background": [1.0, 2.0]}, r"background must be finite and of shape \(49,\)"),
         ({"kind": "hdf5"}, "a stack of frames cannot be read"),
         ({"bit_shift": 16}, "frames.bit_shift: Input should be less than or equal to 15"),
-        ({"pattern": "*.tif", "files": ["a.tif"]}, "give pattern or files, one of the two"),
+        ({"pattern": "*.tif", "files": ["a.tif"]}, "give either pattern or files, not both"),
         ({"saturation": "full"}, "frames.saturation"),
-        ({"amplitude": True, "power": 0.75}, "amplitude = true means power = 0.5, there is power = 0.75 too"),
+        ({"amplitude": True, "power": 0.75}, "amplitude = true means power = 0.5, but power = 0.75 is given too"),
         ({"power": 0.0}, "frames.power: Input should be greater than or equal to 0.01"),
     ],
 )
@@ -155,12 +155,12 @@ def test_a_spiral(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "lights", "message"),
     [
-        ("na", {"pitch": 1e-3}, "leds.csv: directions in NA are what they are: pitch, slide_thickness and die belong"),
-        ("na", {"die": 1e-3}, "leds.csv: directions in NA are what they are: pitch, slide_thickness and die belong"),
+        ("na", {"pitch": 1e-3}, "leds.csv: LEDs given as directions in NA take no pitch"),
+        ("na", {"die": 1e-3}, "leds.csv: LEDs given as directions in NA take no pitch"),
         (
             "na",
             {"pitch": None, "height": None, "offset": [1e-3, 0.0]},
-            "height is missing: an offset in metres moves",
+            "height is missing: an offset in metres needs",
         ),
         ("positions", {}, "leds.csv: illumination.pitch belongs to LEDs counted in rows"),
         ("positions", {"pitch": None, "height": None}, "leds.csv: illumination.height is missing"),

@@ -101,7 +101,7 @@ def test_the_recipe_for_measured_frames_aligns_what_patterns_tell() -> None:
     assert [key for key, value in chosen.model_dump().items() if value is True] == ["exposure", "focus"]
     with pytest.raises(InvalidInputError, match="alignment by circles needs frames of one LED each"):
         fs.reconstruct(data, align=("circles", "focus"), iterations=2)
-    with pytest.raises(InvalidInputError, match="one LED a frame"):
+    with pytest.raises(InvalidInputError, match="one LED per frame"):
         fs.align(data)
     with pytest.raises(InvalidInputError, match="leave it out"):
         fs.reconstruct(data, calibrate="leds", iterations=2)
@@ -132,7 +132,7 @@ def test_sequential_frames_added_up_are_multiplexed_ones() -> None:
         assert not where[frame][place]
     assert sum(int((~counts).sum()) for counts in where.values()) == 2
     sums.check_frames()
-    with pytest.raises(InvalidInputError, match="multiplexed already"):
+    with pytest.raises(InvalidInputError, match="already multiplexed"):
         fs.multiplex(sums, np.eye(len(sums)))
     weights = np.ones(len(LEDS))
     weights[7] = 0

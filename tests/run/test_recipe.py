@@ -72,7 +72,7 @@ def test_what_is_set_stands_and_the_rest_fits_it(
 def test_a_choice_that_cannot_be_is_an_error(simulated: fs.Acquisition) -> None:
     with pytest.raises(InvalidInputError, match='use object="wave" and loss="amplitude" with it'):
         fs.reconstruct(measured(simulated), method="spectral", object="phase", align=(), iterations=1)
-    with pytest.raises(InvalidInputError, match="EPRY has no place for a prior"):
+    with pytest.raises(InvalidInputError, match="EPRY takes no prior"):
         fs.reconstruct(measured(simulated), method="epry", prior="tv", align=(), iterations=1)
 
 

@@ -146,7 +146,7 @@ def test_a_finished_run_goes_on_with_a_new_total(configuration: Path, uninterrup
     assert_equal_runs(resume_run(tmp_path / "run"), uninterrupted, tmp_path / "run")
     done = resume_run(tmp_path / "run")
     assert len(done.history) == ITERATIONS
-    with pytest.raises(InvalidInputError, match=f"has {ITERATIONS} iterations already"):
+    with pytest.raises(InvalidInputError, match=f"already has {ITERATIONS} iterations"):
         resume_run(tmp_path / "run", iterations=5)
     assert RunFolder.open(tmp_path / "run").config()["stop"]["iterations"] == ITERATIONS
 
@@ -185,7 +185,7 @@ def test_other_files_are_refused_by_name(tmp_path: Path, key: str) -> None:
     changed = np.load(path)
     changed[12, 12] = 0.5
     np.save(path, changed)
-    with pytest.raises(RunFolderError, match=rf"{path.name} \({key}\) is not the file that .* put the old one back"):
+    with pytest.raises(RunFolderError, match=rf"{path.name} \({key}\) is not the file that .* restore the old one"):
         resume_run(tmp_path / "run")
     path.unlink()
     with pytest.raises(InvalidInputError, match=rf"{path.name}"):

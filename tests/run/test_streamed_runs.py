@@ -103,7 +103,7 @@ def test_a_size_that_is_none(fouriscope: Command, tmp_path: Path) -> None:  # no
     assert not (tmp_path / "run").exists()
     wrong = counted(tmp_path / "wrong")
     wrong.write_text(wrong.read_text().replace("[frames]", '[frames]\nmemory = "much"'), encoding="utf-8")
-    assert "frames.memory: an amount of memory" in fouriscope.fails("reconstruct", wrong)
+    assert "frames.memory: memory must be a number" in fouriscope.fails("reconstruct", wrong)
 
 
 def test_the_command_line_takes_a_budget(fouriscope: Command, tmp_path: Path) -> None:  # noqa: F811

@@ -261,7 +261,7 @@ def test_two_images_do_not_share_a_prior_object() -> None:
     model = ForwardModel(OPTICS, LEDS, (24, 24), object="complex")
     fidelity = noisy(model, np.zeros(model.x_shape))
     prior = TV()
-    with pytest.raises(InvalidInputError, match="prior object of its own"):
+    with pytest.raises(InvalidInputError, match="its own prior object"):
         PnP(fidelity, AllLEDs(np.arange(len(fidelity))), [prior, prior])
 
 

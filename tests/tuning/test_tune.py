@@ -162,7 +162,7 @@ def test_what_cannot_be_tuned(data: Acquisition, key: str, message: str) -> None
 
 
 def test_a_prior_without_a_strength(data: Acquisition) -> None:
-    with pytest.raises(InvalidInputError, match="nothing to search around"):
+    with pytest.raises(InvalidInputError, match="the search has no start"):
         fs.tune(data, prior=None, **OPTIONS)
 
 

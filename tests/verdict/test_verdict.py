@@ -130,7 +130,7 @@ def test_dark_field_of_mere_noise_condemns_nothing() -> None:
     assert verdict.held_out.dark is None
     assert verdict.held_out.noise > 0.9 * np.count_nonzero(dark)
     assert verdict.level != "bad"
-    assert "the dark field holds little but noise" in verdict.sentence
+    assert "the dark field is mostly noise" in verdict.sentence
 
 
 def test_gains_that_lie_beyond_their_bounds_are_counted() -> None:

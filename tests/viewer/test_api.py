@@ -229,14 +229,14 @@ def test_runs_that_are_empty_gone_broken_or_killed_say_so(tmp_path: Path) -> Non
     runs |= {"empty": tmp_path / "empty", "gone": tmp_path / "gone"}
     found = {about["name"]: about for about in get(Pages(list(runs.values())), "runs").json()}
     expected = {
-        "killed": ("stalled", "ended without a word"),
+        "killed": ("stalled", "ended unexpectedly"),
         "alive": ("running", ""),
         "half": ("broken", "config.toml is missing"),
         "json": ("broken", "status.json"),
         "snapshot": ("broken", "not a readable snapshot"),
         "metrics": ("broken", "line 1"),
-        "empty": ("empty", "waiting for a run"),
-        "gone": ("gone", "not there"),
+        "empty": ("empty", "Waiting for a run"),
+        "gone": ("gone", "does not exist yet"),
     }
     for name, (state, words) in expected.items():
         assert (found[name]["state"], words in found[name]["message"]) == (state, True), found[name]
@@ -279,7 +279,7 @@ def test_a_folder_of_runs_stands_for_its_runs(tmp_path: Path) -> None:
     for wrong, words in ((tmp_path / "no", "no such folder"), (first / "config.toml", "not a folder")):
         with pytest.raises(RunFolderError, match=words):
             run_folders([wrong])
-    with pytest.raises(RunFolderError, match="not a run folder"):
+    with pytest.raises(RunFolderError, match="neither a run folder"):
         run_folders([tmp_path])
 
 

@@ -48,7 +48,7 @@ def test_a_live_run_is_seen_to_change(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     with running_server([run]) as server, browsing(server.url) as page:
-        wait(lambda: "waiting for a run" in page.locator("#runs").inner_text(), "words about an empty folder")
+        wait(lambda: "Waiting for a run" in page.locator("#runs").inner_text(), "words about an empty folder")
         command = [sys.executable, "-m", "fouriscope.cli.app", "reconstruct", str(config), "--out", str(run), "--quiet"]
         with subprocess.Popen([*command, "--checkpoint-seconds", "1"]) as solver:
             try:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 STUB = ROOT / "src" / "fouriscope" / "__init__.pyi"
 # Public modules, each with a page; `fouriscope` itself is the page of all names of `fs`.
 REFERENCE = {
-    "fouriscope.reconstruction": "The front door",
+    "fouriscope.reconstruction": "Reconstruction",
     "fouriscope.loading": "Acquisitions from disk",
     "fouriscope.optics": "Objective, LEDs, pupil",
     "fouriscope.acquisition": "Frames and acquisitions",

@@ -28,10 +28,12 @@ def center_of_region(
     pixel: float,
     illumination: Illumination,
 ) -> tuple[float, float]:
-    """(y, x) in metres of a ``region`` of frames of shape ``whole`` whose own centre lies at ``center``.
+    """(y, x) in metres of the centre of a ``region`` of frames of shape ``whole``, whose own centre is ``center``.
 
-    Directions without a height are known in one place only, so there the centre stays.
+    Directions without a height are known in one place only, so with them the centre stays.
 
+    Examples
+    --------
     >>> from fouriscope.optics import LEDArray
     >>> leds = LEDArray.square(3, pitch=4e-3, height=0.1)
     >>> center_of_region((0.0, 0.0), (0, 48, 64, 16), (64, 64), 1e-6, leds)
@@ -77,18 +79,18 @@ class Acquisition:
     patch_center
         (y, x) in metres of the frames' centre, from the optical axis.
     weights
-        One weight ≥ 0 a frame: how much its misfit counts. 0 leaves a frame out.
+        One weight ≥ 0 per frame: how much its misfit counts. 0 leaves a frame out.
     mask
-        True where a pixel counts: an array (rows, columns) or (frames, rows, columns), or, where masks of all frames
-        would fill the memory, anything with that shape and ``frame(i)``, such as :class:`FrameMasks`.
+        True where a pixel counts: an array (rows, columns) or (frames, rows, columns). If masks of all frames would
+        fill the memory, give anything with that shape and ``frame(i)``, such as :class:`FrameMasks`.
     gains
-        How bright each LED is beside the others, times how long its frame was exposed: y_i = g_i \|H_i o\|². All 1 by
-        default. Dark-field frames that were exposed twelve times longer have 12.
+        How bright each LED is compared with the others, times how long its frame was exposed: y_i = g_i \|H_i o\|².
+        All 1 by default. Dark-field frames that were exposed twelve times longer have 12.
     periodic
-        Whether the frames are those of a field that repeats itself, as simulations often are. Those of a microscope
-        are not: what lies beyond the frame reaches into it, and a reconstruction gives them a margin.
+        Whether the field repeats itself, as in many simulations. The field of a microscope does not: light from beyond
+        the frame reaches into it, so a reconstruction adds a margin.
     truth
-        The object, where it is known (simulations): only ever used to report the SNR.
+        The object, if it is known (simulations). It is used only to report the SNR.
 
     Examples
     --------
@@ -123,17 +125,17 @@ class Acquisition:
         if count != lights:
             of = "pattern" if isinstance(self.illumination, Multiplexed) else "LED"
             raise InvalidInputError(
-                f"one frame for each {of} is needed: the illumination has {lights} {of}s, the stack {count} frames"
+                f"one frame for each {of} is needed: the illumination has {lights} {of}s, the stack has {count} frames"
             )
         if self.weights is not None and np.shape(self.weights) != (count,):
-            raise InvalidInputError(f"one weight for each of {count} frames, got shape {np.shape(self.weights)}")
+            raise InvalidInputError(f"weights: one per frame is needed, {count}, got shape {np.shape(self.weights)}")
         if self.gains is not None and (np.shape(self.gains) != (count,) or not np.all(np.asarray(self.gains) > 0)):
-            raise InvalidInputError(f"gains must be {count} positive numbers, one for each frame, got {self.gains!r}")
+            raise InvalidInputError(f"gains must be {count} positive numbers, one per frame, got {self.gains!r}")
         if self.mask is not None and not isinstance(self.mask, Frames):
             object.__setattr__(self, "mask", np.asarray(self.mask))
         masks = (self.frame_shape, tuple(self.frames.shape))
         if self.mask is not None and np.shape(self.mask) not in masks:
-            raise InvalidInputError(f"a mask has the shape {masks[0]} or {masks[1]}, got {np.shape(self.mask)}")
+            raise InvalidInputError(f"a mask must have the shape {masks[0]} or {masks[1]}, got {np.shape(self.mask)}")
 
     def __len__(self) -> int:
         return self.frames.shape[0]
@@ -176,11 +178,11 @@ class Acquisition:
 
     @door
     def check_frames(self, watch: Callable[[NDArray[Any], NDArray[Any] | None], object] | None = None) -> None:
-        """Read every frame once and raise for one that holds NaN or infinite values, or nothing at all.
+        """Read every frame once. Raise if one holds NaN or infinite values, or if all are zero.
 
         Frames of weight 0 and masked pixels do not count, so they may hold anything. Memory is one frame and its mask.
-        ``watch`` is shown every frame, in order, with its own mask (None if all frames share one): a checksum, say,
-        that would otherwise have to read them all again.
+        ``watch`` is called with every frame, in order, and its own mask (None if all frames share one). So a checksum,
+        for example, need not read all frames again.
         """
         counted, anything = 0, False
         own = self.mask if self.mask is not None and len(self.mask.shape) == 3 else None
@@ -199,10 +201,10 @@ class Acquisition:
             if bad:
                 raise InvalidInputError(
                     f"frame {index} holds {bad} NaN or infinite pixels of {image.size}; "
-                    "mend the file, or leave the frame out with weight 0"
+                    "repair the file, or leave the frame out with weight 0"
                 )
             counted, anything = counted + image.size, anything or bool(np.any(image))
         if not counted:
-            raise InvalidInputError("the mask leaves no pixel at all of the frames that count")
+            raise InvalidInputError("the mask leaves no pixel of the frames that count; check the mask")
         if not anything:
             raise InvalidInputError("all frames are zero: nothing was measured, or the wrong file was read")

@@ -1,4 +1,4 @@
-"""Frames that arrive one by one, in any order, while somebody already computes with those that are there."""
+"""Frames that arrive one by one, in any order, while a solver already uses those that are there."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fouriscope.errors import InvalidInputError
 
 @door_class
 class ArrivingFrames(FrameSequence):
-    """A stack of which frames come later: :meth:`add` from any thread, ``frame(i)`` for those that have arrived.
+    """A stack whose frames come later: :meth:`add` from any thread, ``frame(i)`` for those that have arrived.
 
-    Every frame that has arrived is kept in memory, as the numbers it was given as (two bytes a pixel for uint16), and
-    no other: 293 frames of 512 × 512 uint16 take 154 MB when all are there. A file that was read could be rewritten by
-    the acquisition while a solver reads it again; a copy cannot.
+    Every frame that has arrived is kept in memory in its own type (two bytes per pixel for uint16): 293 frames of
+    512 × 512 uint16 take 154 MB when all are there. They are copies, because the acquisition could rewrite a file while
+    a solver reads it again.
 
     Parameters
     ----------
@@ -47,40 +47,40 @@ class ArrivingFrames(FrameSequence):
 
     @property
     def arrived(self) -> NDArray[np.bool_]:
-        """One bool a frame: whether it is there."""
+        """One bool per frame: whether it is there."""
         with self._lock:
             return np.array([image is not None for image in self._images])
 
     @property
     def checksums(self) -> NDArray[np.int64]:
-        """A CRC-32 of each frame that is there, and 0 for the others: whether they are those of an earlier run."""
+        """A CRC-32 of each frame that is there, and 0 for the others, to compare them with those of an earlier run."""
         with self._lock:
             return self._checksums.copy()
 
     @door
     def add(self, frame: NDArray[Any], led: int) -> None:
-        """Take in a copy of the frame of LED ``led``; one that was there is replaced, and counts as new.
+        """Add a copy of the frame of LED ``led``. A frame that was there is replaced, and counts as new.
 
-        What is wrong with a frame is said here, and nothing is changed then.
+        A frame with a fault raises an error, and then nothing is changed.
         """
         count, *expected = self.shape
         if not 0 <= led < count:
-            raise InvalidInputError(f"there are LEDs 0 to {count - 1}, got a frame of LED {led}")
+            raise InvalidInputError(f"LEDs are 0 to {count - 1}, got a frame of LED {led}")
         image = np.array(frame)
         if image.shape != tuple(expected) or image.dtype.kind not in "fiu":
             raise InvalidInputError(
-                f"the frame of LED {led} must be real and of shape {tuple(expected)}, as the others are; got "
+                f"the frame of LED {led} must be real and of shape {tuple(expected)}, like the others; got "
                 f"{image.dtype} of shape {image.shape}"
             )
         bad = int(image.size - np.count_nonzero(np.isfinite(image)))
         if bad:
             raise InvalidInputError(
-                f"the frame of LED {led} holds {bad} NaN or infinite pixels of {image.size}; give it again without"
+                f"the frame of LED {led} holds {bad} NaN or infinite pixels of {image.size}; add it again without them"
             )
         with self._lock:
             if self._dtype is not None and image.dtype != self._dtype:
                 raise InvalidInputError(
-                    f"the frame of LED {led} is {image.dtype}, the first was {self._dtype}; give all as one type"
+                    f"the frame of LED {led} is {image.dtype}, but the first was {self._dtype}; add all in one type"
                 )
             self._dtype = image.dtype
             self._images[led] = image
@@ -92,7 +92,7 @@ class ArrivingFrames(FrameSequence):
         """Frame ``index``; raises while it has not arrived."""
         image = self._images[index] if 0 <= index < self.shape[0] else None
         if image is None:
-            raise InvalidInputError(f"frame {index} of {self.shape[0]} has not arrived")
+            raise InvalidInputError(f"frame {index} of {self.shape[0]} has not arrived yet")
         return image
 
     def take_fresh(self) -> list[int]:
@@ -103,9 +103,9 @@ class ArrivingFrames(FrameSequence):
 
 
 def arriving_below(frames: object) -> ArrivingFrames | None:
-    """The frames that arrive below corrections and the like (whatever holds its source in ``frames``), if there are.
+    """The arriving frames below corrections and the like (anything that holds its source in ``frames``), or None.
 
-    ``arriving_below(fidelity.frames).arrived`` is which LEDs of a live run have theirs.
+    ``arriving_below(fidelity.frames).arrived`` says for each LED of a live run whether its frame has arrived.
     """
     while frames is not None and not isinstance(frames, ArrivingFrames):
         frames = getattr(frames, "frames", None)

@@ -13,7 +13,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
 def parse_bytes(size: int | str) -> int:
-    """A number of bytes, or text such as "64MB" (10⁶), "512MiB" (2²⁰) or "2GB"; upper and lower case are one.
+    """A number of bytes, or text such as "64MB" (10⁶), "512MiB" (2²⁰) or "2GB", in upper or lower case.
 
     >>> parse_bytes("64MB"), parse_bytes("1.5 GiB"), parse_bytes("4096"), parse_bytes(4096)
     (64000000, 1610612736, 4096, 4096)
@@ -23,7 +23,7 @@ def parse_bytes(size: int | str) -> int:
     number = float(found[1]) * units.get(found[2].upper(), 0) if found else 0.0
     if not 1 <= number < 2**63:
         raise InvalidInputError(
-            f"an amount of memory is a number of bytes, or one with a unit such as 64MB, 512MiB or 2GB, got {size!r}"
+            f"memory must be a number of bytes, or a number with a unit such as 64MB, 512MiB or 2GB, got {size!r}"
         )
     return int(number)
 

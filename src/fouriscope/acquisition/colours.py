@@ -1,4 +1,4 @@
-"""Frames of a colour camera: the plane that one colour's pixels saw, and what they saw of other colours undone.
+"""Frames of a colour camera: the plane that one colour's pixels saw, with the crosstalk of other colours removed.
 
 A colour camera has three kinds of pixels. Its files are colour images, (rows, columns, 3), or the numbers of the sensor
 itself, on which the kinds alternate (a Bayer mosaic).
@@ -20,7 +20,7 @@ Mosaic = Literal["RGGB", "BGGR", "GRBG", "GBRG"]
 COLOURS: tuple[Colour, ...] = get_args(Colour)
 MOSAICS: tuple[Mosaic, ...] = get_args(Mosaic)
 
-# Beyond this, undoing the crosstalk would multiply the noise by as much.
+# Above this condition number, correcting the crosstalk would multiply the noise by as much.
 _WORST_CONDITION = 1e3
 
 
@@ -47,15 +47,15 @@ def interpolated(image: NDArray[Any], pixels: NDArray[np.bool_]) -> NDArray[np.f
     from scipy.ndimage import convolve
 
     kernel = np.outer([1.0, 2.0, 1.0], [1.0, 2.0, 1.0])
-    # "mirror" leaves out the edge's own row, so the mosaic goes on beyond it as it is inside.
+    # "mirror" does not repeat the edge's own row, so the mosaic continues beyond it as inside.
     total = convolve(np.where(pixels, image, 0).astype(np.float64), kernel, mode="mirror")
     return np.where(pixels, image, total / convolve(pixels.astype(np.float64), kernel, mode="mirror"))
 
 
 def unmixing(crosstalk: ArrayLike) -> NDArray[np.float64]:
-    """The inverse of a crosstalk matrix M; raises where there is none.
+    """The inverse of a crosstalk matrix M; raises if there is none.
 
-    Row c of M says what a pixel of colour c counts for light of red, green and blue: counts = M · light.
+    Row c of M says how much a pixel of colour c counts for red, green and blue light: counts = M · light.
 
     >>> unmixing([[1, 0.5, 0], [0, 1, 0], [0, 0, 2]])
     array([[ 1. , -0.5,  0. ],
@@ -65,35 +65,35 @@ def unmixing(crosstalk: ArrayLike) -> NDArray[np.float64]:
     matrix = np.asarray(crosstalk, np.float64)
     if matrix.shape != (3, 3) or not np.isfinite(matrix).all() or (matrix < 0).any():
         raise InvalidInputError(
-            "crosstalk must be three rows of three numbers that are not negative, what red, green and blue pixels "
-            f"count for red, green and blue light, got {np.array2string(matrix, separator=', ')}"
+            "crosstalk must be three rows of three numbers ≥ 0, how much red, green and blue pixels count for red, "
+            f"green and blue light, got {np.array2string(matrix, separator=', ')}"
         )
     if not np.linalg.cond(matrix) < _WORST_CONDITION:
-        raise InvalidInputError("crosstalk cannot be undone: two kinds of pixels see nearly the same light")
+        raise InvalidInputError("crosstalk cannot be corrected: two kinds of pixels see nearly the same light")
     return np.asarray(np.linalg.inv(matrix)) + 0.0  # no negative zeros
 
 
 class ColourPlane(StoredFrames):
     """Frames of a colour camera as the pixels of one colour saw them.
 
-    Of a mosaic, frames keep the grid of the sensor: pixels of other colours are interpolated, for those who look at
-    frames, and do not count (:attr:`pixels`). To take every other pixel instead would be simpler, and wrong where these
-    are farther apart than λ/(4NA) on the sample: the intensity would be undersampled. With masked pixels nothing
-    is, because the model knows where each pixel that counts lies.
+    With a mosaic, frames keep the grid of the sensor. Pixels of other colours are interpolated, so that frames can be
+    looked at, but they do not count (:attr:`pixels`). To take every other pixel instead would be simpler, but it would
+    undersample the intensity if these pixels are farther apart than λ/(4NA) on the sample. A mask does not, because the
+    model knows where each pixel that counts lies.
 
     Parameters
     ----------
     source
         Colour images, (rows, columns, 3) each, or with a ``mosaic`` the numbers of the sensor.
     colour
-        Whose pixels.
+        The colour of the pixels to use.
     mosaic
         The colours of the sensor's first two rows: "RGGB", "BGGR", "GRBG" or "GBRG".
     crosstalk
-        (3, 3) M of counts = M · light, which is undone: see :func:`unmixing`. Of a mosaic, what the other two
-        colours count at a pixel is interpolated, so what is left is M's small numbers times the error of that.
+        (3, 3) M of counts = M · light, which is corrected: see :func:`unmixing`. With a mosaic, the other two colours
+        are interpolated at a pixel, so what remains is M's small numbers times the error of the interpolation.
     offset
-        Counts in the dark, which are no light and stay.
+        Counts in the dark, which are not light and stay.
     saturation
         Counts of a full well. A pixel that is full in one colour is unknown in all, and stays full.
     """
@@ -127,7 +127,7 @@ class ColourPlane(StoredFrames):
         return None if self.mosaic is None else mosaic_pixels(self.mosaic, self.colour, self.rows, self.columns)
 
     def unmixed(self, crosstalk: ArrayLike, *, offset: float = 0.0, saturation: float | None = None) -> ColourPlane:
-        """The same frames with the crosstalk undone."""
+        """The same frames with the crosstalk corrected."""
         known: dict[str, Any] = {"crosstalk": crosstalk, "offset": offset, "saturation": saturation}
         return ColourPlane(self.source, self.colour, self.mosaic, **known)
 

@@ -17,7 +17,7 @@ from fouriscope.errors import InvalidInputError
 
 @dataclass(frozen=True, eq=False)
 class Corrections:
-    """What is done to each frame, in this order; whatever is not given is not done.
+    """What is done to each frame, in this order. What is not given is not done.
 
     1. c = stored ≫ ``bit_shift``, for a camera that stores 12 bits in the upper bits of 16
     2. c = c^(1/``power``), if the numbers are a power of the intensity; ``amplitude`` is a power of 1/2
@@ -39,12 +39,12 @@ class Corrections:
         The value of ``flat`` that leaves counts as they are: its mean, unless given. For a region of interest it is
         the mean over whole frames, so that regions side by side have the same brightness.
     exposures
-        One a frame, in any unit.
+        One per frame, in any unit.
     background
         One number per frame, subtracted as given; one number, subtracted in dark field (``dark_field``); or "auto":
         the frame's own pedestal, the 2 % quantile of its 3 × 3 means, if frame and pedestal are dark in units of
-        ``gain`` (:mod:`fouriscope.acquisition.pedestals`). Stray light lifts the whole frame, and what its darkest
-        places have is mostly that.
+        ``gain`` (:mod:`fouriscope.acquisition.pedestals`). Stray light lifts the whole frame, so its darkest places
+        hold mostly stray light.
     floor
         Counts of a frame's own exposure, after ``bit_shift``, up to which light cannot be told from the camera's noise;
         twice its standard deviation is usual. The amplitude loss takes the root of every count, so noise around zero
@@ -79,13 +79,13 @@ class Corrections:
 
     @property
     def exponent(self) -> float:
-        """p of stored = intensity^p."""
+        """p in stored = intensity^p."""
         return 0.5 if self.amplitude else self.power
 
 
 @door_class
 class CorrectedFrames(FrameSequence):
-    """``frames`` after :class:`Corrections`, computed when a frame is asked for; single precision unless stored double.
+    """``frames`` after :class:`Corrections`, computed when a frame is needed, in single precision unless stored double.
 
     Attributes
     ----------
@@ -100,11 +100,11 @@ class CorrectedFrames(FrameSequence):
         if not (np.isfinite(c.gain) and c.gain > 0 and np.isfinite(c.offset)):
             raise InvalidInputError(f"gain must be positive and offset finite, got gain {c.gain} and offset {c.offset}")
         if not (np.isfinite(c.floor) and c.floor >= 0):
-            raise InvalidInputError(f"floor must be 0 or a number of counts, got {c.floor}")
+            raise InvalidInputError(f"floor must be a number of counts ≥ 0, got {c.floor}")
         if not (np.isfinite(c.power) and c.power > 0):
             raise InvalidInputError(f"power must be positive, such as 0.5 for stored amplitudes, got {c.power}")
         if c.amplitude and c.power != 1:
-            raise InvalidInputError(f"amplitude means power = 0.5, got power = {c.power:g} with it: give one of them")
+            raise InvalidInputError(f"amplitude means power = 0.5, but power = {c.power:g} is given too: give one")
         if not 0 <= c.bit_shift <= 15:
             raise InvalidInputError(f"bit_shift must be from 0 to 15 bits, got {c.bit_shift}")
         self._dark = _checked("dark", c.dark, tuple(shape))
@@ -118,7 +118,7 @@ class CorrectedFrames(FrameSequence):
             self._flat = self._flat / level
         self._exposures = _checked("exposures", c.exposures, (count,))
         if self._exposures is not None and not (self._exposures > 0).all():
-            raise InvalidInputError(f"exposures must be positive, the shortest is {self._exposures.min():g}")
+            raise InvalidInputError(f"exposures must be positive, but the shortest is {self._exposures.min():g}")
         self._automatic = isinstance(c.background, str)
         if self._automatic and c.background != "auto":
             raise InvalidInputError(f"background must be 'auto', a number, or one per frame, got {c.background!r}")
@@ -139,14 +139,16 @@ class CorrectedFrames(FrameSequence):
         stored, c = self.frames.frame(index), self.corrections
         if c.bit_shift:
             if stored.dtype.kind not in "iu":
-                raise InvalidInputError(f"bit_shift = {c.bit_shift} needs whole numbers, the frames are {stored.dtype}")
+                raise InvalidInputError(
+                    f"bit_shift = {c.bit_shift} needs whole numbers, but the frames are {stored.dtype}"
+                )
             stored = stored >> c.bit_shift
         double = stored.dtype.newbyteorder("=") == np.float64
         image: NDArray[Any] = stored.astype(np.float64 if double else np.float32)
         if c.exponent == 0.5:
             image *= image
         elif c.exponent != 1:
-            with np.errstate(over="ignore", invalid="ignore"):  # a pixel that is not finite is told of with its frame
+            with np.errstate(over="ignore", invalid="ignore"):  # a pixel that is not finite is reported with its frame
                 image = np.copysign(np.abs(image) ** (1 / c.exponent), image)  # noise around zero stays around zero
         if c.offset:
             image -= c.offset
@@ -176,7 +178,7 @@ def _checked(name: str, values: ArrayLike | None, shape: tuple[int, ...]) -> NDA
     array = np.asarray(values, np.float64)
     if array.shape != shape or not np.isfinite(array).all():
         raise InvalidInputError(
-            f"{name} must be finite and of shape {shape}, as the frames are, got shape {array.shape}"
+            f"{name} must be finite and of shape {shape}, like the frames, got shape {array.shape}"
             + ("" if np.isfinite(array).all() else " with NaN or infinite values")
         )
     return array

@@ -16,11 +16,11 @@ from fouriscope.errors import InvalidInputError
 
 INLINE_LEDS = 50  # more than this go to a file beside the TOML
 
-# What a description must have before it can be reconstructed, and what people call it.
+# The keys that a description needs before it can be reconstructed, with what they mean and an example.
 _MICROSCOPE = {
     "wavelength": ("the wavelength in metres", "523e-9"),
     "na": ("the numerical aperture of the objective", "0.1"),
-    "magnification": ("the magnification (1, if camera_pixel is the pixel at the sample)", "4"),
+    "magnification": ("the magnification (1 if camera_pixel is the pixel at the sample)", "4"),
     "camera_pixel": ("the pixel of the camera in metres", "6.5e-6"),
 }
 
@@ -54,29 +54,29 @@ class Missing:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """An acquisition as a file describes it. Lengths in metres, times in seconds; what is unknown is left out.
+    """An acquisition as a file describes it. Lengths are in metres, times in seconds. What is unknown is left out.
 
     Attributes
     ----------
     format
-        Whose files these are, for people.
+        The name of the format, for people.
     frames
         Where the frames are.
     microscope
         The keys of [microscope] that were found.
     leds, leds_path, leds_field
-        One LED a frame, in the order of the frames; the CSV file they were read from, if it was one; and what the
+        One LED per frame, in the order of the frames; the CSV file they were read from, if there is one; and what the
         format calls them, for errors.
     lighting
         Further keys of [illumination]: height, pitch, rotation, offset, slide_thickness, slide_index.
     pupil
         Keys of [pupil].
     exposures, weights
-        One a frame.
+        One per frame.
     dark, flat, mask
         Images beside the frames.
     notes, assumed
-        What else was found, and what the file does not say but its authors publish.
+        What else was found, and what the file's authors publish although the file does not say it.
     """
 
     format: str
@@ -100,10 +100,10 @@ class Description:
         source = self.leds_path or self.frames.path
         for name, values in ((self.leds_field, self.leds), ("exposures", self.exposures), ("weights", self.weights)):
             if values is not None and len(values) != count:
-                raise InvalidInputError(f"{source}: {name} has {len(values)} entries, the stack {count} frames")
+                raise InvalidInputError(f"{source}: {name} has {len(values)} entries, but the stack has {count} frames")
 
     def missing(self) -> list[Missing]:
-        """The keys that nobody could infer."""
+        """The keys that could not be inferred."""
         lacking = [
             Missing(f"microscope.{key}", meaning, example)
             for key, (meaning, example) in _MICROSCOPE.items()
@@ -121,7 +121,7 @@ class Description:
         if self.leds.kind != "na" and "height" not in self.lighting:
             lacking.append(Missing("illumination.height", "distance of the LEDs from the sample in metres", "0.09"))
         if self.leds.kind == "grid" and "pitch" not in self.lighting:
-            lacking.append(Missing("illumination.pitch", "distance of neighbouring LEDs in metres", "4e-3"))
+            lacking.append(Missing("illumination.pitch", "distance from LED to LED in metres", "4e-3"))
         return lacking
 
     def document(self, folder: Path, leds_name: str) -> dict[str, dict[str, Any]]:
@@ -189,6 +189,6 @@ class Description:
 
 
 def _seen_from(folder: Path, path: Path) -> str:
-    """Relative where the file lies in or below the folder, so that both can move together; absolute elsewhere."""
+    """Relative if the file lies in or below the folder, so that both can move together; absolute otherwise."""
     folder, path = folder.resolve(), path.resolve()
     return os.path.relpath(path, folder) if path.is_relative_to(folder) else str(path)

@@ -15,7 +15,7 @@ from fouriscope.errors import FramesChangedError
 
 
 def checksum(frames: Frames) -> str:
-    """SHA-256 over the frames one at a time: of each its dtype and its pixels, as they are, in little-endian order.
+    """SHA-256 over the frames one at a time: the dtype of each and its pixels in little-endian order.
 
     The same pixels of the same dtype give the same sum from memory and from any file; another dtype gives another sum.
 
@@ -32,7 +32,7 @@ def checksum(frames: Frames) -> str:
 
 
 class FrameDigest:
-    """The :func:`checksum` of frames that somebody else reads, and of their masks where each has its own.
+    """The :func:`checksum` of frames that other code reads, and of their masks if each frame has its own.
 
     ``acquisition.check_frames(watch=digest.add)`` checks and sums in one pass over the file.
     """
@@ -59,10 +59,10 @@ class FrameDigest:
 
 
 def check_unchanged(frames: Frames, checksum_before: str) -> None:
-    """Raise if frames that were read from a file more than once do not have the checksum that they had.
+    """Raise if the checksum of frames that were read from a file more than once has changed.
 
-    A file that was changed is noticed when it is read; this is for what size and time do not tell. What was read once
-    and has been in memory ever since is not read again.
+    Size and time show most changes when a file is read; this finds the others. Frames that were read once and have
+    stayed in memory are not read again.
     """
     stream, stored = stream_below(frames), stored_below(frames)
     if stored is None or (stream is not None and stream.reads <= stream.shape[0]):
@@ -71,8 +71,8 @@ def check_unchanged(frames: Frames, checksum_before: str) -> None:
         stream.close()  # what counts is on the disk
     if checksum(frames) != checksum_before:
         raise FramesChangedError(
-            f"{stored.path}: its frames were changed while they were in use; put back what they were, or start again "
-            "with frames that stay as they are"
+            f"{stored.path}: its frames were changed while they were in use; restore the old frames, or start again "
+            "with frames that do not change"
         )
 
 

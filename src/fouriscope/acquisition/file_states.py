@@ -1,4 +1,4 @@
-"""Whether files are still those that were read first: their size, the time of their last change, and their inode."""
+"""Whether files have changed since they were first read: their size, time of last change and inode."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from fouriscope.errors import FramesChangedError
 State: TypeAlias = tuple[int, int, int] | None
 T = TypeVar("T")
 
-# Seconds after a look at a file in which it is not looked at again: less than the tick of its clock, and small frames
-# are read in a hundredth of it.
+# A file is not checked again within this many seconds: less than the tick of its clock. A small frame is read in a
+# hundredth of it.
 TICK = 1e-3
 
 
 class FileStates:
-    """Remembers how files were when they were read first, and raises when one is read that is no longer so.
+    """Remembers the state of files when they were first read, and raises when a changed file is read.
 
-    A run reads frames again and again. Frames that change meanwhile belong to no checksum and to no picture.
+    A run reads frames again and again. If they changed in between, checksum and picture would be of neither version.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class FileStates:
         self._looked: dict[str, float] = {}
 
     def read(self, files: Sequence[str], read: Callable[[], T]) -> T:
-        """What ``read`` returns, unless one of ``files`` has changed since it was read first, or meanwhile."""
+        """What ``read`` returns. Raises if one of ``files`` has changed since it was first read, or changes now."""
         new: list[str] = []
         for file in files:
             if file not in self._first:
@@ -39,7 +39,7 @@ class FileStates:
         except Exception:
             for file in new:
                 del self._first[file]  # nothing was read of it
-            # What cannot be decoded may be half new; of a file that is gone the error itself says enough.
+            # A file that cannot be decoded may be half rewritten. If a file is gone, the error itself says enough.
             for file in files:
                 if file in self._first and _state(file) is not None:
                     self._check(file)
@@ -54,8 +54,8 @@ class FileStates:
     def _check(self, file: str) -> None:
         if _state(file) != self._first[file]:
             raise FramesChangedError(
-                f"{file} was changed while its frames were in use; put back what it was, or start again with "
-                "frames that stay as they are"
+                f"{file} was changed while its frames were in use; restore the old file, or start again with "
+                "frames that do not change"
             )
 
 

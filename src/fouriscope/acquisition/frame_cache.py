@@ -1,4 +1,4 @@
-"""Which frames are worth their memory: a cache with a plan of what is wanted next."""
+"""Which frames are worth their memory: a cache that knows in which order frames are wanted."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ UNKNOWN = 2**62
 class FrameCache:
     """Frames that fit into a budget, and the order in which they are wanted.
 
-    When room is needed, the frame that is wanted *latest* goes, and never for one that is wanted later still. Where the
-    whole future is known, no rule reads fewer frames (Belady, 1966): of a stack that is gone through again and again,
-    a cache of a third keeps a third, where the rule "least recently used" would keep nothing.
+    When room is needed, the frame that is wanted *last* is dropped, but never for one that is wanted even later. If the
+    whole future is known, no rule reads fewer frames (Belady, 1966). In repeated passes over a stack, a cache of a
+    third of its size keeps a third; the rule "least recently used" would keep nothing.
 
-    All frames lie in one array, of as many slots as fit, and go in and out as copies: memory in pieces would stay with
-    the process long after its frames have gone. Not safe from several threads;
+    All frames lie in one array, with as many slots as fit, and go in and out as copies: memory freed in pieces would
+    stay with the process. Not safe from several threads;
     :class:`fouriscope.acquisition.streaming.StreamedFrames` holds a lock around it.
 
     Parameters
@@ -61,10 +61,10 @@ class FrameCache:
         return self._slots.nbytes
 
     def plan(self, indices: Sequence[int]) -> None:
-        """From now on frames are wanted in this order; whatever was planned before is forgotten."""
+        """From now on frames are wanted in this order. The plan before is forgotten."""
         wrong = [index for index in indices if not 0 <= index < len(self._held)]
         if wrong:
-            raise InvalidInputError(f"there are frames 0 to {len(self._held) - 1} to read ahead, got {wrong[0]}")
+            raise InvalidInputError(f"frames are 0 to {len(self._held) - 1}, got {wrong[0]} to read ahead")
         self._plan, self._next, self._latest = list(indices), 0, -1
         self._places = {}
         for place in reversed(range(len(self._plan))):  # the soonest at the end, where it is popped
@@ -74,7 +74,7 @@ class FrameCache:
             self._wanted[index] = places[-1]
 
     def want_now(self, index: int) -> None:
-        """Somebody waits for this frame: nothing comes before it."""
+        """A caller waits for this frame: it comes before all others."""
         self._wanted[index] = NOW
 
     def take(self, index: int) -> NDArray[Any] | None:
@@ -87,10 +87,10 @@ class FrameCache:
         return image
 
     def mark_used(self, index: int) -> None:
-        """Strike the frame's next place off the plan.
+        """Remove the frame's next place from the plan.
 
-        A mask of saturated pixels looks at the frame that was read just before it. That is one use, not two, and until
-        another frame is used this one stays.
+        A mask of saturated pixels looks at the frame that was read just before it. That counts as one use, not two, and
+        the frame stays until another one is used.
         """
         if index == self._latest:
             return
@@ -119,7 +119,7 @@ class FrameCache:
         return None
 
     def make_room(self, place: int) -> bool:
-        """Drop frames wanted later than ``place`` until a slot is free that nobody has reserved; False if none is."""
+        """Drop frames wanted later than ``place`` until an unreserved slot is free; False if there is none."""
         if not len(self._slots):
             self._slots = np.empty(*self._layout)
             self._free = list(range(len(self._slots)))
@@ -144,7 +144,7 @@ class FrameCache:
     def arrived(self, indices: Sequence[int]) -> list[int]:
         """Frames that were read together, in the order in which they are wanted.
 
-        Those that the plan does not name count as just used: who reads a frame of a chunk often wants its neighbour.
+        Those that the plan does not name count as just used: neighbours of a frame in its chunk are often wanted next.
         """
         self._clock += 1
         for index in indices:

@@ -1,4 +1,4 @@
-"""Who reads which frame, and when: the callers' threads and one in the background share a cache."""
+"""Which thread reads which frame, and when: the callers' threads and one in the background share a cache."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from fouriscope.acquisition.frame_cache import NOW, FrameCache
 from fouriscope.acquisition.frames import Frames
 from fouriscope.acquisition.stored import StoredFrames
 
-# Of a run of frames that are compressed together, no more is read at once than this part of the budget.
+# Of frames that are compressed together, at most this part of the budget is read at once.
 BLOCK_SHARE = 4
 
 
 class FrameReader:
-    """What the caller's threads and the background thread share: the cache, and who reads what."""
+    """What the caller's threads and the background thread share: the cache, and which thread reads what."""
 
     def __init__(self, frames: Frames, shape: tuple[int, int, int], dtype: np.dtype[Any], room: int) -> None:
         self.frames = frames
@@ -109,9 +109,9 @@ class FrameReader:
                     self._changed.notify_all()
 
     def _next_block(self) -> range | None:
-        # While somebody waits nothing is begun, and whoever takes his frame must wake this thread again.
+        # While a caller waits, nothing is begun, and the caller that takes its frame must wake this thread again.
         self._starved = self._waiting > 0
-        # Who waits for a frame reads it himself if there is room: do not take that away.
+        # A caller that waits for a frame reads it itself if there is room: do not take that room away.
         upcoming = None if self._waiting else self.cache.upcoming(self._busy | self._errors.keys())
         if upcoming is None:
             return None

@@ -29,10 +29,10 @@ from fouriscope.errors import InvalidInputError
 
 @runtime_checkable
 class Frames(Protocol):
-    """A stack of intensity frames, of which one at a time is read.
+    """A stack of intensity frames that are read one at a time.
 
-    Whoever implements these two members can feed fouriscope: a file, a camera, a database. Who inherits from
-    :class:`FrameSequence` besides gets ``frames[3]``, ``len(frames)`` and ``np.asarray(frames)``.
+    A class with these two members can feed fouriscope: a file, a camera, a database. A class that also inherits from
+    :class:`FrameSequence` has ``frames[3]``, ``len(frames)`` and ``np.asarray(frames)``.
     """
 
     @property
@@ -48,6 +48,8 @@ class Frames(Protocol):
 class ArrayFrames(FrameSequence):
     """Frames that are already in memory.
 
+    Examples
+    --------
     >>> ArrayFrames(np.ones((3, 4, 5), np.float32)).frame(2).shape
     (4, 5)
     """
@@ -134,30 +136,30 @@ def open_frames(
     Parameters
     ----------
     path
-        A file, or a folder with one image a frame.
+        A file, or a folder with one image per frame.
     kind
-        "npy", "npz", "tiff", "zarr", "hdf5", "mat" or "folder"; it follows from the name unless given.
+        "npy", "npz", "tiff", "zarr", "hdf5", "mat" or "folder". By default it follows from the name.
     dataset
-        The array inside an .npz, HDF5, MATLAB or Zarr file; needed where there are several.
+        The array inside an .npz, HDF5, MATLAB or Zarr file; needed if there are several.
     axes
-        Order of the axes of that array: n counts frames, y rows, x columns. "nyx" unless given; "yxn" for MATLAB.
+        Order of the axes of that array: n counts frames, y rows, x columns. The default is "nyx", for MATLAB "yxn".
     pattern, files
-        Of a folder: which files (``"led_*.tif"``, in natural order), or their names in the order of the LEDs.
+        In a folder: which files (``"led_*.tif"``, in natural order), or their names in the order of the LEDs.
     roi
         (row, column, height, width) of the part of each frame to read.
     plane, mosaic
-        Of a colour camera: "red", "green" or "blue", whose pixels are wanted, and if the file holds the numbers of the
-        sensor instead of colour images, the colours of its first two rows, such as "RGGB"
+        For a colour camera: which pixels to read, "red", "green" or "blue". If the file holds the numbers of the sensor
+        instead of colour images, also the colours of its first two rows, such as "RGGB"
         (:class:`~fouriscope.acquisition.colours.ColourPlane`).
     amplitude
-        The numbers are amplitudes: frames are their squares, as with ``power`` = 0.5.
+        Whether the numbers are amplitudes. Frames are then their squares, as with ``power`` = 0.5.
     power
-        p of stored = intensity^p: frames are stored^(1/p).
+        p in stored = intensity^p: frames are stored^(1/p).
     bit_shift
         Bits by which a camera shifted its counts to the left: 4 for 12 bits in 16.
     memory
-        Keep what was read, and read ahead what a solver announces, within so many bytes ("64MB"; see
-        :class:`fouriscope.acquisition.StreamedFrames`). Without it, a frame is read each time it is asked for.
+        A budget in bytes ("64MB") for keeping frames that were read and reading ahead those that a solver announces
+        (:class:`fouriscope.acquisition.StreamedFrames`). Without it, a frame is read each time it is needed.
 
     Examples
     --------
@@ -176,10 +178,10 @@ def open_frames(
     if kind not in KINDS:
         raise InvalidInputError(
             f"{path}: frames must be a folder of images or a file that ends in {_ENDINGS}, got {path.suffix!r}; "
-            f"or say what it is, kind = {', '.join(KINDS)}"
+            f"or give its kind, one of {', '.join(KINDS)}"
         )
     if kind == "folder" and not path.is_dir():
-        raise InvalidInputError(f"{path}: kind = 'folder' expects a folder, this is a file")
+        raise InvalidInputError(f"{path}: kind = 'folder' expects a folder, but this is a file")
     if mosaic is not None and plane is None:
         raise InvalidInputError(f"mosaic = {mosaic!r} needs plane: whose pixels are wanted, red, green or blue")
     coloured = plane is not None and mosaic is None

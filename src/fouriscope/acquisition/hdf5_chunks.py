@@ -1,4 +1,4 @@
-"""Compressed chunks of HDF5, unpacked as far as they declare and no further: HDF5 makes room for whatever comes."""
+"""Compressed chunks of HDF5, unpacked to their declared size and no further: HDF5 itself sets no limit."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def most_unpacked(path: Path, name: str, item: Any) -> int:
     filters = _filters(item)
     if unknown := [number for number in filters if number not in _GROWTH]:
         raise InvalidInputError(
-            f"{path}: the filter {unknown[0]} of {name} cannot be bounded, and is not used; deflate, shuffle, LZF and "
-            "Fletcher's checksum are: rewrite the file, as with h5repack -f SHUF -f GZIP=1"
+            f"{path}: {name} uses the filter {unknown[0]}, whose memory cannot be bounded, so it is refused; deflate, "
+            "shuffle, LZF and Fletcher's checksum are allowed: rewrite the file, as with h5repack -f SHUF -f GZIP=1"
         )
     return math.prod(_GROWTH[number] for number in filters) * _largest_chunk(item) if filters else 0
 

@@ -1,4 +1,4 @@
-"""HDF5 files, of which only what lies in them is read: links and arrays may name any other file of the machine."""
+"""HDF5 files. Only what lies in them is read, because links and arrays may name any other file of the machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_LINKS = 8  # one after the other; they may go round in circles
 
 
 def own_items(file: Any) -> Iterator[tuple[str, Any]]:
-    """(name, group or dataset) of all that stands at the root of an open file, without what lies in other files."""
+    """(name, group or dataset) of everything at the root of an open file, without what lies in other files."""
     for name in file:
         item = _own_item(file, name)
         if item is not None:
@@ -79,8 +79,8 @@ def _require_plain_sources(path: Path, name: str, item: Any) -> None:
             shown = _own_item(file, source[1])
             if not isinstance(shown, h5py.Dataset) or shown.is_virtual or shown.external:
                 raise InvalidInputError(
-                    f"{path}: the dataset {name} shows {source[1]} of {other.name}; a dataset with its own numbers was "
-                    "expected there"
+                    f"{path}: the dataset {name} shows {source[1]} in {other.name}, which should hold its own numbers "
+                    "but does not"
                 )
             if shown.chunks:
                 _require_small_chunks(other, source[1], shown)

@@ -1,4 +1,4 @@
-"""Stacks of images: a TIFF with many pages, or a folder with one file a frame."""
+"""Stacks of images: a TIFF with many pages, or a folder with one file per frame."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ IMAGES = (*TIFF, ".png", ".npy")
 
 
 class TiffFrames(StoredFrames):
-    """Frames in a multi-page TIFF (OME and ImageJ too), one page a frame, read page by page.
+    """Frames in a multi-page TIFF (OME and ImageJ too), one page per frame, read page by page.
 
-    Of an OME-TIFF in several files, any of which may be given, all are read; they must lie in the same folder.
+    If an OME-TIFF has several files, give any of them; all are read, and must lie in the same folder.
 
     Attributes
     ----------
@@ -56,7 +56,9 @@ class TiffFrames(StoredFrames):
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         image = self._page(index)
         if image.shape != self._page_shape:
-            raise InvalidInputError(f"{self.path}: page {index} has shape {image.shape}, the first {self._page_shape}")
+            raise InvalidInputError(
+                f"{self.path}: page {index} has shape {image.shape}, but the first has {self._page_shape}"
+            )
         return colours_last(image, self.stored_shape)[rows, columns]
 
     def _page(self, index: int) -> NDArray[Any]:
@@ -99,11 +101,11 @@ class FolderFrames(StoredFrames):
     Parameters
     ----------
     pattern
-        Which files, such as ``"led_*.tif"``. Without it, all images of the folder, which must be of one kind.
+        Which files, such as ``"led_*.tif"``. By default all images of the folder, which must be of one kind.
     files
         Names in the order of the LEDs, relative to the folder, instead of a pattern.
     colour
-        Whether they are colour images: a frame then is (rows, columns, 3).
+        Whether they are colour images. A frame is then (rows, columns, 3).
     """
 
     def __init__(
@@ -138,7 +140,7 @@ class FolderFrames(StoredFrames):
     def _read(self, index: int, rows: slice, columns: slice) -> NDArray[Any]:
         image = read_image(self.files[index], colour=self._colour)
         if image.shape[:2] != self.stored_shape:
-            raise InvalidInputError(f"{self.files[index]}: it has shape {image.shape}, expected {self.stored_shape}")
+            raise InvalidInputError(f"{self.files[index]}: expected shape {self.stored_shape}, got {image.shape}")
         return image[rows, columns]
 
 
@@ -189,8 +191,8 @@ def image_header(path: Path, *, colour: bool = False) -> tuple[tuple[int, int], 
 def read_image(path: Path, *, colour: bool = False) -> NDArray[Any]:
     """One grey image: TIFF, PNG or .npy; a TIFF with several pages is a stack of them.
 
-    A colour PNG is grey if its channels are equal, as screenshots of grey images are. Any other is refused: which of
-    its channels saw the LED cannot be guessed. With ``colour``, the image is (rows, columns, 3 or 4).
+    A colour PNG counts as grey if its channels are equal, as in screenshots of grey images. Any other is refused,
+    because nobody can guess which channel saw the LED. With ``colour``, the image is (rows, columns, 3 or 4).
     """
     with _decoding(path):
         if path.suffix.lower() == ".npy":

@@ -32,7 +32,7 @@ def require_name(path: Path) -> None:
 def require_file(path: Path) -> int:
     """Raise unless ``path`` is a file with a name in UTF-8, and return its size in bytes.
 
-    Opening a pipe waits for ever, reading a device may never end, and a folder is none either.
+    Opening a pipe may wait for ever, reading a device may never end, and a folder is not a file.
     """
     require_name(path)
     try:
@@ -40,15 +40,15 @@ def require_file(path: Path) -> int:
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidInputError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise InvalidInputError(f"{path}: cannot be looked at ({error})") from error
+        raise InvalidInputError(f"{path}: cannot be accessed ({error})") from error
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
-        raise InvalidInputError(f"{path}: a file was expected, this is {kind}")
+        raise InvalidInputError(f"{path}: a file was expected, but this is {kind}")
     return found.st_size
 
 
 def require_files_below(folder: Path) -> None:
-    """Raise if anything below ``folder`` is neither a file nor a folder: whoever reads it there would wait for ever."""
+    """Raise if anything below ``folder`` is neither a file nor a folder: reading it could wait for ever."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -80,7 +80,7 @@ def require_replaceable(path: Path) -> None:
         return
     if stat.S_IFMT(mode) in _KINDS and not stat.S_ISDIR(mode):
         raise InvalidInputError(
-            f"{path}: this is {_KINDS[stat.S_IFMT(mode)]}, which is not replaced; choose another name"
+            f"{path}: this is {_KINDS[stat.S_IFMT(mode)]}, which is never replaced; choose another name"
         )
 
 
@@ -98,9 +98,9 @@ def read_text(path: Path, what: str) -> str:
 
 
 def require_room(path: Path, what: str, size: int, packed: int | None = None) -> None:
-    """Raise if an array that a file declares, of ``size`` bytes, should not be made; ``packed`` is what it takes there.
+    """Raise if an array of ``size`` bytes that a file declares should not be made; ``packed`` is its size in the file.
 
-    A file that claims more than it can hold is the fault of the file, one that holds more than the machine can is not.
+    If it claims more than the file can hold, the file is at fault; if it is too large for the machine, the file is not.
     """
     if size <= UNQUESTIONED:
         return

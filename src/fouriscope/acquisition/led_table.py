@@ -1,4 +1,4 @@
-"""LEDs in a CSV file: one line a frame, in the order of the frames."""
+"""LEDs in a CSV file: one line per frame, in the order of the frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS: dict[TableKind, tuple[str, str]] = {"na": ("na_y", "na_x"), "positions"
 
 @dataclass(frozen=True, eq=False)
 class LEDTable:
-    """One pair (y, x) an LED: directions in NA ("na"), metres ("positions"), or steps of a lattice ("grid").
+    """One pair (y, x) per LED: directions in NA ("na"), metres ("positions"), or steps of a lattice ("grid").
 
     x runs along the columns of a frame and y along its rows. An LED at +x lights the sample so that the frame shows
     the object's spectrum around +na_x/λ.
@@ -34,7 +34,7 @@ class LEDTable:
     def __post_init__(self) -> None:
         values = np.asarray(self.values, np.float64)
         if values.ndim != 2 or values.shape[1] != 2 or not np.isfinite(values).all():
-            raise InvalidInputError(f"LEDs are finite pairs (y, x), got shape {values.shape}")
+            raise InvalidInputError(f"LEDs must be finite pairs (y, x), got shape {values.shape}")
         object.__setattr__(self, "values", values)
 
     def __len__(self) -> int:
@@ -58,11 +58,12 @@ class LEDTable:
         if self.kind == "na":
             if pitch is not None or slide is not None or die:
                 raise InvalidInputError(
-                    "directions in NA are what they are: pitch, slide_thickness and die belong to LEDs with positions"
+                    "LEDs given as directions in NA take no pitch, slide_thickness or die: these are for LEDs with "
+                    "positions"
                 )
             if height is None and offset != (0.0, 0.0):
                 raise InvalidInputError(
-                    "illumination.height is missing: an offset in metres moves LEDs whose height is known, in metres"
+                    "illumination.height is missing: an offset in metres needs the height of the LEDs, in metres"
                 )
             if not rotation and offset == (0.0, 0.0):
                 return Directions(self.values, height=height)

@@ -15,9 +15,9 @@ FloatArray = NDArray[np.float64]
 POWERS = (1.0, 3 / 4, 2 / 3, 1 / 2, 1 / 2.2, 1 / 3)
 
 _LEVELS = 256  # the smallest that are looked at
-_FEWEST = 16  # that are evidence: by chance so many lie on a lattice once in 10²⁰ frames
+_FEWEST = 16  # levels that are evidence: by chance this many lie on a lattice once in 10²⁰ frames
 _RAREST = 4  # neighbouring levels may all be this many counts apart
-_NEAR = 0.02  # of a count: where rounding alone takes whole numbers this far apart, nothing is certain
+_NEAR = 0.02  # of a count: if rounding alone moves whole numbers this far, nothing is certain
 _LEAST_ERROR = 1e-7  # of a count
 _SHARE = 0.1  # of the frames must show it: some were put together from several exposures
 _ROUNDINGS = 8  # of the type's precision, for those who computed the power in it
@@ -25,7 +25,7 @@ _SAMPLED_FRAMES = 32
 
 
 class Levels(NamedTuple):
-    """stored = (``unit`` · n)^``power`` with whole numbers n; the unit is 0 where each frame has its own."""
+    """stored = (``unit`` · n)^``power`` with whole numbers n; the unit is 0 if each frame has its own."""
 
     power: float
     unit: float
@@ -62,7 +62,7 @@ class LevelCollector:
 
 
 def smallest_levels(image: NDArray[Any], precision: float) -> FloatArray:
-    """Up to 256 distinct levels of a frame, the smallest without zero and the sign; what differs by rounding is one."""
+    """The up to 256 smallest levels of a frame, without zero and sign; levels that differ by rounding count once."""
     values = np.abs(image, dtype=np.float64).ravel()
     values = values[(values > 0) & (values < np.inf)]
     few = 16 * _LEVELS

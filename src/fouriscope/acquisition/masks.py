@@ -46,7 +46,7 @@ class FrameMasks(FrameSequence):
     def __init__(self, frames: Frames, *, saturation: float | None = None, good: NDArray[Any] | None = None) -> None:
         if good is not None and np.shape(good) not in (frames.shape[1:], frames.shape):
             raise InvalidInputError(
-                f"good: a mask has the shape {frames.shape[1:]} or {frames.shape}, got {np.shape(good)}"
+                f"good: a mask must have the shape {frames.shape[1:]} or {frames.shape}, got {np.shape(good)}"
             )
         self.frames, self.saturation = frames, saturation
         self.good = None if good is None else np.asarray(good) != 0
@@ -79,9 +79,9 @@ def mask_of(masks: Frames | NDArray[Any], index: int) -> BoolArray:
 
 
 def simplified_masks(masks: FrameMasks) -> FrameMasks | BoolArray | None:
-    """The masks as a reconstruction likes them best: None if every pixel counts, (rows, columns) if frames agree.
+    """The masks in their simplest form: None if every pixel counts, (rows, columns) if all frames agree.
 
-    Frames are read until two of them differ; then the masks themselves are returned, to be asked for one by one.
+    Frames are read until two of them differ. Then the masks themselves are returned, to be used one by one.
     """
     if masks.saturation is None:
         return masks.good
@@ -97,10 +97,10 @@ def simplified_masks(masks: FrameMasks) -> FrameMasks | BoolArray | None:
 def find_bad_pixels(frames: Frames) -> BoolArray:
     """(rows, columns), True where the camera's pixel works.
 
-    Up to 32 frames, spread over the stack, are looked at. A pixel is *stuck* (dead, or always full) if its values span
-    less than a tenth of what the median pixel's span. It is *hot* if in nine of ten of the darkest quarter it exceeds
-    the median of its 3 × 3 neighbourhood by more than 8 robust standard deviations, and 8 counts. Samples move their
-    bright spots with the LED; defects of the camera stay where they are.
+    Up to 32 frames, spread over the stack, are used. A pixel is *stuck* (dead, or always full) if the range of its
+    values is less than a tenth of the median pixel's. It is *hot* if it exceeds the median of its 3 × 3 neighbours by
+    more than 8 robust standard deviations, and 8 counts, in nine of ten of the darkest quarter of the frames. Bright
+    spots of a sample move with the LED; defects of the camera stay where they are.
     """
     from scipy.ndimage import median_filter
 

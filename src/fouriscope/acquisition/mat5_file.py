@@ -1,4 +1,4 @@
-"""MATLAB files of version 5 (MATLAB's -v6 and -v7), read with every length checked before it is believed.
+"""MATLAB files of version 5 (MATLAB's -v6 and -v7), read with every length checked before it is used.
 
 Numbers keep the type in which they are stored, as ``scipy.io.loadmat`` has it: MATLAB writes a double array of small
 whole numbers as uint8.
@@ -56,7 +56,7 @@ class Mat5File:
             if len(start) < HEADER or start[126:] not in (b"IM", b"MI"):
                 old = len(start) >= 20 and 0 in start[:4]
                 hint = "; one of version 4 holds no stacks: save it with -v7" if old else ""
-                raise InvalidInputError(f"{path}: not a readable MATLAB file: it does not begin as one{hint}")
+                raise InvalidInputError(f"{path}: not a readable MATLAB file: it does not begin like one{hint}")
             self._order = "<" if start[126:] == b"IM" else ">"
             place = HEADER
             while place < self._size:
@@ -75,7 +75,7 @@ class Mat5File:
         if packed:
             content = memoryview(zlib.decompressobj().decompress(content, _BEGINNING))
             if len(content) < 8 or self._words(content, 0)[0] != MATRIX:
-                raise self._damaged(f"no variable is in the compressed part at byte {place}")
+                raise self._damaged(f"the compressed part at byte {place} holds no variable")
             content = content[8:]
         matrix = self._header(content)[0]
         if matrix.name:  # what functions remember has no name
@@ -145,7 +145,7 @@ class Mat5File:
         for field in fields:
             kind, data, place = self._element(content, place)
             if kind != MATRIX:
-                raise self._damaged(f"{name}.{field} is no variable")
+                raise self._damaged(f"{name}.{field} is not a variable")
             found[field] = self._value(data, f"{name}.{field}", depth + 1) if len(data) else None
         return found
 
@@ -154,12 +154,12 @@ class Mat5File:
     ) -> tuple[NDArray[Any], int]:
         kind, data, place = self._element(content, place)
         if kind not in _STORED:
-            raise self._damaged(f"{name} holds an element of type {kind}, which is no number")
+            raise self._damaged(f"{name} holds an element of type {kind}, which is not a number")
         array = np.frombuffer(data, np.dtype(self._order + _STORED[kind]), len(data) // int(_STORED[kind][1]))
         if shape is None:
             return array, place
         if array.size != math.prod(shape):
-            raise self._damaged(f"{name} of shape {shape} needs {math.prod(shape)} numbers, it holds {array.size}")
+            raise self._damaged(f"{name} of shape {shape} needs {math.prod(shape)} numbers, but holds {array.size}")
         return array.reshape(shape, order="F"), place
 
     def _header(self, content: memoryview) -> tuple[_Matrix, int]:

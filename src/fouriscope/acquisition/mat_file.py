@@ -1,4 +1,4 @@
-"""MATLAB files of either version behind one face: shapes and values as MATLAB shows them."""
+"""MATLAB files of either version behind one interface: shapes and values as MATLAB shows them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MatFile:
             raise InvalidInputError(f"{path}: not a readable MATLAB file ({first_line(error)})") from error
 
     def value(self, name: str, default: Any = None) -> Any:
-        """A variable, or a field of a structure by its dotted name; ``default`` where it is absent or empty."""
+        """A variable, or a field of a structure by its dotted name; ``default`` if it is absent or empty."""
         root = name.partition(".")[0]
         if root not in self.shapes:
             return default
@@ -58,7 +58,7 @@ class MatFile:
         with reading(self.path, f"the variable {name!r}"):
             found = self._version_5.read(name)
         if not isinstance(found, np.ndarray):
-            raise InvalidInputError(f"{self.path}: the variable {name!r} holds no numbers, so no stack of frames")
+            raise InvalidInputError(f"{self.path}: the variable {name!r} holds no numbers, so it cannot be the frames")
         return found
 
     def _from_hdf5(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Multiplexed frames made of sequential ones: light of different LEDs does not interfere, so their frames add up."""
+"""Multiplexed frames from sequential ones: light of different LEDs does not interfere, so their frames add up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fouriscope.optics.patterns import Multiplexed, checked_patterns
 
 
 class SummedFrames(FrameSequence):
-    """Frame j is Σ_m patterns[j, m] · frame m of ``frames``, added up when it is asked for.
+    """Frame j is Σ_m patterns[j, m] · frame m of ``frames``, added up when it is needed.
 
     >>> from fouriscope.acquisition.frames import ArrayFrames
     >>> sums = SummedFrames(ArrayFrames(np.arange(12.0).reshape(3, 2, 2)), np.array([[1, 0, 0], [0, 1, 2]]))
@@ -59,10 +59,17 @@ class CommonMasks(FrameSequence):
 
 @door
 def multiplex(data: Acquisition, patterns: ArrayLike) -> Acquisition:
-    """The acquisition that ``patterns`` would have given, from one with a frame for each LED: its frames, added up.
+    """The acquisition that ``patterns`` would have given, made by adding frames of one LED each.
 
-    Adding real frames gives real multiplexed frames, only with the noise of as many read-outs. Where the frames have
-    brightnesses (``data.gains``), they become part of the patterns' weights.
+    Adding real frames gives real multiplexed frames, except that they have the noise of several read-outs. If the data
+    have gains (``data.gains``), these become part of the patterns' weights.
+
+    Parameters
+    ----------
+    data
+        An acquisition with one LED per frame.
+    patterns
+        (frames, LEDs) weights: how bright each LED is in each new frame.
 
     Examples
     --------
@@ -74,7 +81,7 @@ def multiplex(data: Acquisition, patterns: ArrayLike) -> Acquisition:
     Acquisition: 48 frames of 16 × 16, NA 0.2, 81 LEDs up to NA 0.308, 513 nm, pixel 0.798 µm
     """
     if isinstance(data.illumination, Multiplexed):
-        raise InvalidInputError("data must have one LED a frame, these frames are multiplexed already")
+        raise InvalidInputError("data must have one LED per frame, but these frames are already multiplexed")
     matrix = checked_patterns(patterns, len(data))
     left_out = np.flatnonzero((matrix > 0).any(axis=0) & (data.frame_weights == 0))
     if len(left_out):

@@ -1,4 +1,4 @@
-"""The .npy format, read without evaluating what stands in its header, and never more of it than the file holds."""
+"""The .npy format, read without evaluating its header, and never more of it than the file holds."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ class NpyHeader(NamedTuple):
 
 
 def read_header(file: IO[bytes], path: Path) -> NpyHeader:
-    """The header of a .npy that begins where ``file`` stands, which is then at the first number."""
+    """The header of a .npy that begins at the position of ``file``, which is then at the first number."""
     start = file.read(8)
     if start[:4] == b"PK\x03\x04":
-        raise InvalidInputError(f"{path}: one array was expected, this is an archive of arrays (.npz)")
+        raise InvalidInputError(f"{path}: one array was expected, but this is an archive of arrays (.npz)")
     if len(start) < 8 or start[:6] != MAGIC:
-        raise InvalidInputError(f"{path}: this is no .npy file, or it is damaged")
+        raise InvalidInputError(f"{path}: this is not a .npy file, or it is damaged")
     wide = start[6] > 1
     length = int.from_bytes(file.read(4 if wide else 2), "little")
     text = file.read(min(length, _LONGEST_HEADER)).decode("latin-1")
     described, order, sizes = (pattern.search(text) for pattern in (_DESCRIPTION, _ORDER, _SHAPE))
     shape = tuple(int(size.strip(" L\t\n")) for size in sizes[1].split(",") if size.strip()) if sizes else ()
     if not described or not order or not sizes or len(text) < length or len(shape) > _MOST_AXES:
-        raise InvalidInputError(f"{path}: a plain array of numbers was expected, its header says {text[:99].strip()!r}")
+        raise InvalidInputError(f"{path}: a plain array was expected, but its header says {text[:99].strip()!r}")
     try:
         dtype = np.dtype(described[1])
     except TypeError:
-        raise InvalidInputError(f"{path}: {described[1]!r} is no type of numbers") from None
+        raise InvalidInputError(f"{path}: {described[1]!r} is not a type of numbers") from None
     if dtype.hasobject:
         raise InvalidInputError(f"{path}: it holds Python objects, not numbers; save a plain array with np.save")
     if dtype.kind not in "fiubcUS":
-        raise InvalidInputError(f"{path}: numbers or text were expected, it holds {dtype}")
+        raise InvalidInputError(f"{path}: numbers or text were expected, but it holds {dtype}")
     offset = 8 + (4 if wide else 2) + length
     return NpyHeader(shape, "F" if order[1] == "True" else "C", dtype, offset)
 
@@ -72,7 +72,7 @@ def npy_layout(path: Path, start: int = 0) -> NpyHeader:
     header = header._replace(offset=start + header.offset)
     expected = header.offset + header.nbytes
     if size < expected:
-        raise InvalidInputError(f"{path}: {expected} bytes were expected, the file has {size}")
+        raise InvalidInputError(f"{path}: {expected} bytes were expected, but the file has {size}")
     return header
 
 
@@ -90,9 +90,9 @@ def read_member(file: IO[bytes], path: Path, header: NpyHeader) -> NDArray[Any]:
     while filled < len(flat):
         piece = file.read(min(len(flat) - filled, 2**20))
         if not piece:
-            raise InvalidInputError(f"{path}: {header.nbytes} bytes of numbers were expected, there are {filled}")
+            raise InvalidInputError(f"{path}: {header.nbytes} bytes of numbers were expected, but there are {filled}")
         view[filled : filled + len(piece)] = piece
         filled += len(piece)
     if file.read(1):
-        raise InvalidInputError(f"{path}: there is more behind the {header.nbytes} bytes of numbers that were expected")
+        raise InvalidInputError(f"{path}: there is more after the {header.nbytes} bytes of numbers that were expected")
     return flat.view(header.dtype).reshape(header.shape, order="F" if header.order == "F" else "C")

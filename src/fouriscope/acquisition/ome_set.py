@@ -16,8 +16,8 @@ MOST_PLANES = 100_000
 def planes_of_set(path: Path, text: str | None) -> list[tuple[Path, int]] | None:
     """(file, page) of each frame of the set that ``text``, the OME-XML of ``path``, describes, plane by plane.
 
-    None if it describes no other file: then the pages of the file itself are the frames. That is so for a file that was
-    renamed, too, which names itself by a name it no longer has.
+    None if it describes no other file: then the pages of the file itself are the frames. That also holds for a renamed
+    file, whose OME-XML still has its old name.
     """
     if text is None:
         return None

@@ -15,7 +15,7 @@ from fouriscope.optics._points import MOST_LEDS, FloatArray
 from fouriscope.optics.patterns import checked_patterns
 
 COLUMNS = ("frame", "led", "weight")
-# Numbers that a matrix may have: more would be a wrong number of a frame, and fill the memory.
+# Numbers that a matrix may have. More would mean a wrong frame number, and would fill the memory.
 _MOST_NUMBERS = 2**27
 _EXPECTED = (
     "a table with the header frame,led,weight (or frame,led), or a matrix with a line per frame and a column per LED"
@@ -25,8 +25,8 @@ _EXPECTED = (
 def read_patterns(path: Path, leds: int) -> FloatArray:
     """(frames, LEDs) weights from a CSV or a .npy; frames and LEDs are counted from 0.
 
-    A CSV is a table whose header says ``frame,led,weight``, in any order of lines (without ``weight`` it is 1), or a
-    matrix without a header: a line for each frame, a number for each LED. A .npy holds that matrix.
+    A CSV is a table with the header ``frame,led,weight``, its lines in any order (without ``weight`` it is 1), or a
+    matrix without a header: a line per frame, a number per LED. A .npy holds that matrix.
     """
     if path.suffix.lower() == ".npy":
         matrix = np.asarray(read_image(path))
@@ -68,7 +68,7 @@ def _from_text(path: Path, leds: int) -> FloatArray:
     except csv.Error as error:
         raise InvalidInputError(f"{path}: cannot be read as a table of patterns ({error})") from error
     if not rows:
-        raise InvalidInputError(f"{path}: {_EXPECTED} was expected, the file is empty")
+        raise InvalidInputError(f"{path}: {_EXPECTED} was expected, but the file is empty")
     header = [name.lower() for name in rows[0][1]]
     if set(header) >= {"frame", "led"}:
         return _from_table(path, header, rows[1:], leds)
@@ -88,7 +88,7 @@ def _from_table(path: Path, header: list[str], rows: list[tuple[int, list[str]]]
         cells = dict(zip(header, row, strict=False))
         frame, led = (_whole(path, number, cells.get(name, "")) for name in COLUMNS[:2])
         if not 0 <= led < leds:
-            raise InvalidInputError(f"{path}: line {number} names LED {led}, there are LEDs 0 to {leds - 1}")
+            raise InvalidInputError(f"{path}: line {number} names LED {led}, but LEDs are 0 to {leds - 1}")
         if not 0 <= frame < MOST_LEDS:
             raise InvalidInputError(f"{path}: line {number} names frame {frame}; frames are counted from 0")
         if (frame, led) in entries:
@@ -96,7 +96,7 @@ def _from_table(path: Path, header: list[str], rows: list[tuple[int, list[str]]]
         entries[frame, led] = _number(path, number, cells.get("weight", "")) if "weight" in header else 1.0
     frames = 1 + max(frame for frame, _ in entries)
     if frames * leds > _MOST_NUMBERS:
-        raise InvalidInputError(f"{path}: {frames} frames of {leds} LEDs are more than patterns may have")
+        raise InvalidInputError(f"{path}: {frames} frames of {leds} LEDs are too many; is a frame number wrong?")
     matrix = np.zeros((frames, leds))
     for place, weight in entries.items():
         matrix[place] = weight

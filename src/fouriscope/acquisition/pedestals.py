@@ -1,4 +1,4 @@
-"""The light that lies over a whole frame, and which frames are dark enough to be rid of it."""
+"""The stray light that lies over a whole frame, and which frames are dark enough to subtract it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ DARK_PEDESTAL = 0.1  # of the bright field: light that is everywhere and stronge
 def pedestal(image: NDArray[Any]) -> float:
     """The 2 % quantile of the means of 3 × 3 pixels: stray light lifts the whole frame, its darkest places too.
 
-    The means are there for the noise, which would take the quantile of single pixels below what a dark place has on
-    average. Pixels that are NaN or infinite count as the median of the others.
+    The means reduce the noise, which would put the quantile of single pixels below the average of a dark place. Pixels
+    that are NaN or infinite count as the median of the others.
 
     >>> image = np.full((64, 64), 3.0)
     >>> image[10:50, 10:50] = 100.0
@@ -37,12 +37,12 @@ def pedestal(image: NDArray[Any]) -> float:
 
 
 def is_dark(mean: ArrayLike, pedestals: ArrayLike, bright: float, outside: ArrayLike = False) -> NDArray[np.bool_]:
-    """Whether frames are dark field, by their own light first: LEDs may be elsewhere than they are said to be.
+    """Whether frames are dark field, first by their own light, because the description of the LEDs may be wrong.
 
     Both the mean and the pedestal must be well below ``bright``, the mean of the bright field, all above the offset. An
-    LED at the very edge of the pupil gives a frame that is dim as a whole and yet bright field: its pedestal shows it.
-    Where the LED is described well ``outside`` the pupil, half of the mean is enough: a dark field that was exposed ten
-    times longer has a veil as bright as a dim bright field.
+    LED at the edge of the pupil gives a frame that is dim as a whole but still bright field: its pedestal shows it.
+    If the LED is described well ``outside`` the pupil, half of the mean is enough: a dark field that was exposed ten
+    times longer has stray light as bright as a dim bright field.
     """
     level = np.asarray(mean)
     dim = (level < DARK_MEAN * bright) & (np.asarray(pedestals) < DARK_PEDESTAL * bright)
@@ -50,9 +50,9 @@ def is_dark(mean: ArrayLike, pedestals: ArrayLike, bright: float, outside: Array
 
 
 def bright_level(mean: NDArray[np.float64]) -> float:
-    """The brightness of the bright field, by the means alone: the median of those above half of the second brightest.
+    """The brightness of the bright field, from the means alone: the median of those above half of the second brightest.
 
-    Not of the brightest, because one LED that is far too bright would make all others look dark.
+    The brightest is not used, because one LED that is far too bright would make all others look dark.
 
     >>> bright_level(np.array([900.0, 100.0, 104.0, 96.0, 3.0, 2.0, 2.0]))
     102.0

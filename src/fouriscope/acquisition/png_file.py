@@ -1,4 +1,4 @@
-"""PNG images, of which the header is read first: it may promise any number of pixels."""
+"""PNG images. The header is read first, because it may claim any number of pixels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def png_header(path: Path, *, colour: bool = False) -> tuple[tuple[int, int], np
     with path.open("rb") as file:
         start = file.read(26)
     if len(start) < 26 or not start.startswith(_START):
-        raise InvalidInputError(f"{path}: this is no PNG file, or it is damaged")
+        raise InvalidInputError(f"{path}: this is not a PNG file, or it is damaged")
     columns, rows, depth, colours = struct.unpack(">IIBB", start[16:])
     if colours not in _CHANNELS or depth not in _DEPTHS or (depth != 8 and colours):
         kind = {0: "grey", 2: "colour", 3: "a palette", 4: "grey and transparent", 6: "colour and transparent"}
@@ -36,7 +36,7 @@ def png_header(path: Path, *, colour: bool = False) -> tuple[tuple[int, int], np
             "convert it to grey of 8 or 16 bits"
         )
     if colour and not colours:
-        raise InvalidInputError(f"{path}: a colour image was expected, this one is grey; leave out plane")
+        raise InvalidInputError(f"{path}: a colour image was expected, but this one is grey; leave out plane")
     require_room(path, "the image", rows * columns * _CHANNELS[colours] * depth // 8, size)
     return (rows, columns), np.dtype(np.uint16 if depth == 16 else np.uint8)
 
@@ -52,9 +52,9 @@ def read_png(path: Path, *, colour: bool = False) -> NDArray[Any]:
     if image.ndim == 3 and not colour:
         if not (np.array_equal(image[..., 0], image[..., 1]) and np.array_equal(image[..., 0], image[..., 2])):
             raise InvalidInputError(
-                f"{path}: a grey image was expected, got colour; say with plane which colour the LED has"
+                f"{path}: a grey image was expected, got colour; give the colour of the LED as plane"
             )
         image = image[..., 0]
     if image.shape[:2] != shape:
-        raise InvalidInputError(f"{path}: its header says {shape}, its pixels are {image.shape}")
+        raise InvalidInputError(f"{path}: its header says {shape}, but its pixels are {image.shape}")
     return image.astype(dtype, copy=False)  # some versions of Pillow read 16 bits into 32

@@ -23,8 +23,8 @@ class FrameSequence:
     ``np.asarray(frames)`` all of them in one array, which may be large
     =====================  ===============================================================
 
-    Only ``frames[3]`` and the loop are free of surprises on a stack that is larger than the memory: a slice and an
-    array hold all their frames at once.
+    If a stack is larger than the memory, use only ``frames[3]`` and the loop: a slice and an array hold all their
+    frames at once.
 
     Examples
     --------
@@ -56,11 +56,11 @@ class FrameSequence:
             number = operator.index(index)
         except TypeError:
             raise TypeError(
-                f"frames are chosen by a whole number or a slice, got {type(index).__name__}; "
+                f"frames take a whole number or a slice as index, got {type(index).__name__}; "
                 "np.asarray(frames) is an array that takes every other index"
             ) from None
         if not -len(self) <= number < len(self):
-            raise IndexError(f"there are frames 0 to {len(self) - 1}, got {number}")
+            raise IndexError(f"frames are 0 to {len(self) - 1}, got {number}")
         return self.frame(numbers[number])
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
@@ -68,7 +68,7 @@ class FrameSequence:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("frames are read or computed when they are asked for: an array of them is always a copy")
+            raise ValueError("frames are read or computed when they are needed, so an array of them is always a copy")
         return self._stacked(range(len(self)), dtype)
 
     def __repr__(self) -> str:

@@ -33,9 +33,9 @@ _AXIS_NAMES = {"n": "frames", "y": "rows", "x": "columns", "c": "3 colours", "1"
 class ArrayStack(StoredFrames):
     """Frames in anything that can be sliced like an array.
 
-    ``axes`` names the axes of the array as it is stored: n counts frames, y rows and x columns, and 1 stands for an
-    axis of length one. NumPy people write "nyx", MATLAB people "yxn", OME-Zarr of a time series is "n11yx". With a c,
-    which counts three colours or four, a frame is (rows, columns, colours).
+    ``axes`` names the axes of the stored array: n counts frames, y rows and x columns, and 1 stands for an axis of
+    length one. NumPy stacks are usually "nyx", MATLAB's "yxn", an OME-Zarr of a time series "n11yx". With a c, which
+    counts three or four colours, a frame is (rows, columns, colours).
     """
 
     def __init__(self, path: Path, array: Any, axes: str | None, roi: Sequence[int] | None, name: str = "") -> None:
@@ -139,7 +139,7 @@ def _stacks_of(archive: zipfile.ZipFile, path: Path) -> list[str]:
 
 
 class ZarrFrames(ArrayStack):
-    """Frames in a Zarr array, or in the array ``dataset`` of a group; one chunk a frame reads best.
+    """Frames in a Zarr array, or in the array ``dataset`` of a group; one chunk per frame reads fastest.
 
     In an array of :func:`~fouriscope.acquisition.tiled_store.write_tiled`, a chunk that is missing is an error.
     """
@@ -186,8 +186,8 @@ class Hdf5Frames(ArrayStack):
 def open_mat(path: Path, dataset: str | None, axes: str | None, roi: Sequence[int] | None) -> ArrayStack:
     """A variable of a MATLAB file, ``axes`` as MATLAB shows them: "yxn" unless told otherwise.
 
-    Version 7.3 is HDF5 with the axes in reverse and is read frame by frame. Version 5 is compressed variable by
-    variable, so the whole variable is loaded into memory; no other is.
+    Version 7.3 is HDF5 with the axes in reverse order and is read frame by frame. In version 5 each variable is
+    compressed by itself, so the whole variable, and no other, is loaded into memory.
     """
     import h5py
 
@@ -208,11 +208,11 @@ def _only(path: Path, names: list[str]) -> str:
         raise InvalidInputError(
             f"{path}: dataset must name the stack of frames, one of {', '.join(names)}"
             if names
-            else f"{path}: no three-dimensional array of numbers is in it, so no stack of frames"
+            else f"{path}: it holds no three-dimensional array of numbers, so no stack of frames"
         )
     return names[0]
 
 
 def missing_dataset(path: Path, name: str, known: list[str]) -> InvalidInputError:
     """The error of a name that is not in the file."""
-    return InvalidInputError(f"{path}: there is no dataset {name!r}; it holds {', '.join(known) or 'nothing'}")
+    return InvalidInputError(f"{path}: there is no dataset {name!r}; the file holds {', '.join(known) or 'nothing'}")

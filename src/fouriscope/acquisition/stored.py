@@ -52,17 +52,17 @@ def reading(path: Path, what: str) -> Iterator[None]:
 
 
 class StoredFrames(FrameSequence):
-    """Frames in a file or folder, of which one at a time is read, and of that only the region of interest.
+    """Frames in a file or folder. They are read one at a time, and only the region of interest of each.
 
-    Reading is safe from several threads at once. A subclass says how: ``_read(index, rows, columns)``. A file that has
-    changed since a frame was first read from it is an error.
+    Reading is safe from several threads at once. A subclass says how: ``_read(index, rows, columns)``. If a file has
+    changed since it was first read, this is an error.
 
     Attributes
     ----------
     path, dtype
         Where the frames are, and the numbers they are stored as.
     shape
-        (frames, rows, columns) of what ``frame`` returns: the region, if one was given.
+        (frames, rows, columns) of the frames that ``frame`` returns: those of the region, if one was given.
     stored_shape
         (rows, columns) of a whole frame.
     rows, columns
@@ -78,7 +78,7 @@ class StoredFrames(FrameSequence):
         self._watched: Sequence[str] = (str(path),)
         self.states = FileStates()
         if count < 1 or min(stored_shape) < 1:
-            raise InvalidInputError(f"{path}: there is no frame in it, got {count} frames of shape {stored_shape}")
+            raise InvalidInputError(f"{path}: it holds no frame, got {count} frames of shape {stored_shape}")
         row, column, height, width = _checked_region(path, stored_shape, roi)
         self.rows, self.columns = slice(row, row + height), slice(column, column + width)
         self.shape: tuple[int, int, int] = (count, height, width)
@@ -86,7 +86,7 @@ class StoredFrames(FrameSequence):
     def frame(self, index: int) -> NDArray[Any]:
         """Frame ``index`` as it is stored, cut to the region of interest."""
         if not 0 <= index < self.shape[0]:
-            raise InvalidInputError(f"{self.path}: there are frames 0 to {self.shape[0] - 1}, got {index}")
+            raise InvalidInputError(f"{self.path}: frames are 0 to {self.shape[0] - 1}, got {index}")
         with reading(self.path, f"frame {index}"):
             files = self._files(range(index, index + 1))
             return self.states.read(files, lambda: self._read(index, self.rows, self.columns))

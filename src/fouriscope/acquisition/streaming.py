@@ -21,10 +21,10 @@ from fouriscope.errors import InvalidInputError
 class StreamedFrames(FrameSequence):
     """Frames of which a bounded part is in memory.
 
-    A frame that was read is kept as it was stored (a uint16 costs two bytes, whatever becomes of it later), as long as
-    it fits into the budget; :class:`~fouriscope.acquisition.frame_cache.FrameCache` says which ones stay. Who knows
-    what will be asked for next tells :meth:`prefetch`, and one background thread reads it meanwhile. Frames that are
-    compressed together (HDF5 and Zarr chunks) are read together. Values are those of ``frames``, bit for bit.
+    A frame that was read is kept as it was stored (a uint16 costs two bytes), as long as it fits into the budget;
+    :class:`~fouriscope.acquisition.frame_cache.FrameCache` says which ones stay. If you know which frames are needed
+    next, call :meth:`prefetch`, and one background thread reads them meanwhile. Frames that are compressed together
+    (HDF5 and Zarr chunks) are read together. Values are those of ``frames``, bit for bit.
 
     Safe from several threads. The background thread ends with :meth:`close`, when the object is no longer used, and
     when Python ends.
@@ -34,8 +34,8 @@ class StreamedFrames(FrameSequence):
     frames
         What to read from, itself safe from several threads.
     memory
-        The budget: bytes, or text such as "64MB". It holds frames that are kept and frames being read. The frames in
-        the hands of the caller come on top.
+        The budget: bytes, or text such as "64MB". It holds frames that are kept and frames being read. Frames that the
+        caller holds come on top.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class StreamedFrames(FrameSequence):
         frame_bytes = self.shape[1] * self.shape[2] * self.dtype.itemsize
         if self.memory < 2 * frame_bytes:
             raise InvalidInputError(
-                f"a memory of {format_bytes(self.memory)} cannot hold two frames of {self.shape[1]} × {self.shape[2]} "
+                f"memory = {format_bytes(self.memory)} cannot hold two frames of {self.shape[1]} × {self.shape[2]} "
                 f"{self.dtype}, one that is kept and one that is being read: give at least "
-                f"{format_bytes(2 * frame_bytes)}, better what two minibatches take"
+                f"{format_bytes(2 * frame_bytes)}, better enough for two minibatches"
             )
         self._reader = FrameReader(frames, self.shape, self.dtype, self.memory // frame_bytes)
         # The thread knows the reader, not this object, so this object can go; then the thread goes too.
@@ -94,16 +94,15 @@ class StreamedFrames(FrameSequence):
         return not self._reader.cache.complete
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Frame ``index``: from memory, from the read that is under way, or read now; a copy of the caller's own."""
+        """Frame ``index`` as a copy: from memory, from a read in progress, or read now."""
         if not 0 <= index < self.shape[0]:
-            raise InvalidInputError(f"there are frames 0 to {self.shape[0] - 1}, got {index}")
+            raise InvalidInputError(f"frames are 0 to {self.shape[0] - 1}, got {index}")
         return self._reader.frame(index)
 
     def prefetch(self, indices: Sequence[int] | NDArray[np.integer[Any]]) -> None:
-        """Frames will be asked for in this order: read ahead as far as there is room. Replaces the order given before.
+        """Frames will be needed in this order: read ahead as far as there is room. Replaces the order given before.
 
-        A hint that turns out wrong costs time, never a wrong frame. An error is raised by the ``frame(i)`` it belongs
-        to.
+        A wrong hint costs time, but never gives a wrong frame. An error is raised by the ``frame(i)`` it belongs to.
         """
         self._reader.prefetch([int(index) for index in indices])
 
@@ -126,7 +125,7 @@ def stream_below(frames: object) -> StreamedFrames | None:
 
 
 def announce_all(frames: Frames) -> None:
-    """Every frame will be asked for, in order: where frames are streamed, they are read ahead."""
+    """Announce that every frame will be needed, in order, so that streamed frames are read ahead."""
     stream = stream_below(frames)
     if stream is not None and stream.wants_hints:
         stream.prefetch(range(frames.shape[0]))

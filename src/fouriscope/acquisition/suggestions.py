@@ -33,10 +33,10 @@ def suggest(
 ) -> list[Suggestion]:
     """Bit shift, power, offset, saturation, background, gain and frames to reject, as far as the frames show them.
 
-    Levels are in counts after the bit shift, as in [frames]. Where the frames are a power of intensity, that is all
-    that is suggested beside frames to reject: survey them again after it. Without ``directions`` and ``na`` nobody
-    knows the gain; which frames are dark, and which are no measurements, the frames themselves tell. ``offset`` is that
-    of a dark frame, if there is one; ``levels`` are the brightness of patterns beside one LED.
+    Levels are in counts after the bit shift, as in [frames]. If the frames are a power of intensity, only the power and
+    the frames to reject are suggested: survey the frames again with the power. Without ``directions`` and ``na`` the
+    gain is unknown; the frames themselves show which are dark and which are no measurements. ``offset`` is that of a
+    dark frame, if there is one. ``levels`` are the brightness of patterns compared with one LED.
 
     >>> from fouriscope.acquisition.frames import ArrayFrames
     >>> from fouriscope.acquisition.survey import survey_frames
@@ -52,7 +52,7 @@ def suggest(
         why = f"{bits - survey.bit_shift} bits stored in {bits}, shifted by {survey.bit_shift}"
         found.append(Suggestion("bit_shift", survey.bit_shift, why))
     if survey.power != 1:
-        why = f"its levels are those of whole numbers to the power {survey.power:.4g}"
+        why = f"the levels are whole numbers to the power {survey.power:.4g}"
         return [*found, Suggestion("power", survey.power, why), *_rejections(survey)]
     if survey.offset > 0:
         found.append(
@@ -68,7 +68,7 @@ def suggest(
     background = [float(f"{level:.4g}") for level in veil(survey, exposures, known, outside) / unit]
     # Sums of rounded means leave some 1e-7 of the brightest pixel, which is no light.
     if max(background) > 1e-6 * survey.high.max() / unit:
-        why = "stray light: what a dark frame has everywhere, the 2 % quantile of its 3 × 3 means; 0 in bright frames"
+        why = "stray light in dark frames, the 2 % quantile of their 3 × 3 means; 0 in bright frames"
         found.append(Suggestion("background", background, why))
     if directions is not None and na is not None:
         sizes = np.hypot(directions[:, 0], directions[:, 1])

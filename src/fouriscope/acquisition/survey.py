@@ -27,7 +27,7 @@ _QUIET = 0.1  # of the squares, which show no more than noise; and of the frames
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Statistics of the frames as they are stored, after their power if they are no intensities; one number per frame.
+    """Statistics of the stored frames, after their power if they are not intensities; one number per frame.
 
     Attributes
     ----------
@@ -111,11 +111,11 @@ class Survey:
 
     @property
     def offset(self) -> float:
-        """Counts in the dark, of whole numbers alone: what the darkest places of the darkest frames have on average.
+        """Counts in the dark, for whole numbers only: the average of the darkest places of the darkest frames.
 
-        Every pixel of a camera sits on the same pedestal, with noise around it, and of a frame whose mean is below a
-        fifth of the brightest some part saw no light. Of frames too small for squares it is the lowest count. Without
-        such frames nothing is known: 0.
+        Every pixel of a camera has the same pedestal, with noise around it. In a frame whose mean is below a fifth of
+        the brightest, some part saw no light. For frames too small for squares it is the lowest count. Without such
+        frames nothing is known: 0.
         """
         darkest = self._darkest
         if not self.unit or not len(darkest):
@@ -127,9 +127,9 @@ class Survey:
 
     @property
     def floor(self) -> float:
-        """Counts above the offset up to which light cannot be told from noise, of whole numbers alone; 0 if unknown.
+        """Counts above the offset up to which light cannot be told from noise, for whole numbers only; 0 if unknown.
 
-        Twice the noise of the darkest tenth of the frames, and one count at least, which is what a camera rounds to.
+        Twice the noise of the darkest tenth of the frames, and at least one count, to which a camera rounds.
         """
         darkest = self._darkest
         if not self.unit or not np.isfinite(self.noise[darkest]).any():
@@ -146,8 +146,8 @@ class Survey:
     def saturation(self) -> float | None:
         """The level at which pixels pile up, or None.
 
-        The largest value of all frames is one where a camera is full (2⁸−1 … 2¹⁶−1, shifted bits counted) or where
-        more than four pixels lie exactly on it, and more than within the 2 % below it.
+        The largest value of all frames is such a level if it is the full scale of a camera (2⁸−1 … 2¹⁶−1, shifted bits
+        counted), or if more than four pixels have exactly this value, and more than lie within the 2 % below it.
         """
         top = float(self.high.max())
         at = self.high == top
@@ -162,6 +162,8 @@ class Survey:
 def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Survey:
     """Read every frame once. Memory is one frame.
 
+    Examples
+    --------
     >>> from fouriscope.acquisition.frames import ArrayFrames
     >>> survey = survey_frames(ArrayFrames(np.arange(24, dtype=np.uint16).reshape(2, 3, 4) * 16))
     >>> survey.bit_shift, survey.median.tolist()

@@ -1,4 +1,4 @@
-"""Frames that are no measurement, and frames that are unlike what their LED's place lets expect."""
+"""Frames that are not measurements, and frames that do not fit the place of their LED."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def unlike_others(
     exposures: FloatArray | None = None,
     levels: FloatArray | float = 1.0,
 ) -> dict[int, str]:
-    r"""Frames of a brightness that the described place of their LED rules out, with the reason; bad ones left out.
+    r"""Frames whose brightness does not fit the described place of their LED, with the reason; bad ones left out.
 
-    A bright-field frame below a tenth of the others' median, a dark-field frame above half of it, or a dark-field
-    frame that is, beyond its noise, ten times brighter or darker than the median of the eight with the most similar
-    \|na\|: dark field falls steeply with the angle, and with little else. LEDs within 10 % of the pupil's edge may be
-    either and are left alone.
+    These are bright-field frames below a tenth of the others' median, dark-field frames above half of it, and
+    dark-field frames that are, beyond their noise, ten times brighter or darker than the median of the eight with the
+    most similar \|na\|: dark field falls steeply with the angle, and depends on little else. LEDs within 10 % of the
+    pupil's edge may be either and are not listed.
 
-    That is a reason to look, not to reject: an array that is displaced, or an NA that is not what the objective says,
-    makes good frames look like this. ``levels`` are the brightness of patterns beside one LED.
+    That is a reason to look, not to reject: a displaced array, or an objective with another NA than it says, makes good
+    frames look like this. ``levels`` are the brightness of patterns compared with one LED.
     """
     bad, found = bad_frames(survey), dict[int, str]()
     sizes = np.hypot(directions[:, 0], directions[:, 1])
@@ -59,10 +59,10 @@ def unlike_others(
     if reference is not None:
         for index in map(int, np.flatnonzero(inside & (brightness < 0.1 * reference))):
             found[index] = (
-                f"dark ({brightness[index] / reference:.1%} of the bright field), its LED is inside the pupil"
+                f"dark ({brightness[index] / reference:.1%} of the bright field), but its LED is inside the pupil"
             )
         for index in map(int, outside[brightness[outside] > 0.5 * reference]):
-            found[index] = "as bright as the bright field, its LED is outside the pupil"
+            found[index] = "as bright as the bright field, but its LED is outside the pupil"
     for index in map(int, outside):
         others = outside[outside != index]
         if index in found or len(others) < _NEIGHBOURS:
@@ -73,7 +73,7 @@ def unlike_others(
         spread = 1.4826 * float(np.median(np.abs(near - middle)))
         if middle > 0 and abs(brightness[index] - middle) > 3 * spread:
             if brightness[index] - doubt[index] > 10 * middle:
-                found[index] = f"{brightness[index] / middle:.0f} times brighter than others of its angle"
+                found[index] = f"{brightness[index] / middle:.0f} times brighter than others at its angle"
             elif brightness[index] + doubt[index] < 0.1 * middle:
-                found[index] = f"dark ({brightness[index] / middle:.1%} of others of its angle): a dead LED?"
+                found[index] = f"dark ({brightness[index] / middle:.1%} of others at its angle): a dead LED?"
     return dict(sorted(found.items()))

@@ -1,4 +1,4 @@
-"""Small pictures for notebooks: an image or a map of LEDs as a PNG that stands inside the page itself."""
+"""Small pictures for notebooks: an image or a map of LEDs as a PNG inside the page itself."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def led_map_uri(na: NDArray[Any], objective_na: float) -> str:
 
 
 def page(text: str, pictures: Mapping[str, Callable[[], str]]) -> str:
-    """HTML of some pictures, by what stands below them, and of the ``text`` of an object.
+    """HTML of some pictures, by their captions, and of the ``text`` of an object.
 
     A notebook shows it whenever an object is the last line of a cell, so a picture that cannot be made is left out:
     a frame that has not arrived, say, or a file that is gone.

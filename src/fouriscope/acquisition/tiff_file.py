@@ -1,7 +1,7 @@
 """TIFF files: the pages that a file itself holds, each checked before it is decoded.
 
-tifffile's ``imread`` puts pages together as the metadata say, also those of other files that they name. Here a page is
-a page; what belongs to a set of several files is read by :mod:`fouriscope.acquisition.ome_set`.
+tifffile's ``imread`` combines pages as the metadata say, including pages of other files. Here each page is read by
+itself; :mod:`fouriscope.acquisition.ome_set` reads sets of several files.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class TiffPages:
         if len(self.shape) != 2 or self.pages[0].dtype is None or self.dtype.kind not in "fiu":
             raise InvalidInputError(
                 f"{self.path}: grey pages were expected, got {self.pages[0].dtype} pages of shape {self.shape}"
-                + ("; say which plane, red, green or blue" if len(self.shape) == 3 else "")
+                + ("; give plane, red, green or blue" if len(self.shape) == 3 else "")
             )
         rows, columns = self.shape
         return rows, columns
@@ -97,7 +97,7 @@ class TiffPages:
         if len(shape) != 3 or shape[2] not in (3, 4) or self.dtype.kind not in "fiu":
             raise InvalidInputError(
                 f"{self.path}: colour pages (rows, columns, 3) were expected, got {self.pages[0].dtype} pages of shape "
-                f"{self.shape}; leave out plane for grey ones, or say mosaic for the numbers of the sensor itself"
+                f"{self.shape}; leave out plane for grey ones, or give mosaic for the numbers of the sensor itself"
             )
         return shape[0], shape[1]
 
@@ -122,13 +122,13 @@ class TiffPages:
             parts = 1 if page.is_contiguous else math.prod(page.chunked)
             if len(offsets) != len(counts) or len(offsets) < parts or not all(counts):
                 raise InvalidInputError(
-                    f"{self.path}: page {number} is made of {parts} parts, of which {sum(map(bool, counts))} are there"
+                    f"{self.path}: page {number} has {parts} parts, but only {sum(map(bool, counts))} are there"
                 )
             ends.append(max(map(operator.add, offsets, counts)))
             if page.is_contiguous:
                 ends.append(offsets[0] + page.nbytes)
         if size < max(ends):
-            raise InvalidInputError(f"{self.path}: {max(ends)} bytes were expected, the file has {size}")
+            raise InvalidInputError(f"{self.path}: {max(ends)} bytes were expected, but the file has {size}")
 
     def _next_page(self) -> int:
         """Where the page after the last should begin: 0 in a whole file, beyond its end in one that was cut short."""
@@ -146,9 +146,7 @@ class TiffPages:
             self._file.filehandle.seek(offset)
             unpack = lzma.LZMADecompressor() if page.compression == _LZMA else zlib.decompressobj()
             if len(unpack.decompress(self._file.filehandle.read(count), most + 1)) > most:
-                raise InvalidInputError(
-                    f"{self.path}: a part of page {index} unpacks to more than the {most} bytes of it"
-                )
+                raise InvalidInputError(f"{self.path}: a part of page {index} unpacks to more than its {most} bytes")
 
 
 def _distinct(pages: Any) -> Iterator[Any]:
@@ -176,7 +174,7 @@ def read_tiff(path: Path) -> NDArray[Any]:
         wrong = [number for number, page in enumerate(pages.pages) if tuple(page.shape) != pages.shape]
         if wrong:
             shape = tuple(pages.pages[wrong[0]].shape)
-            raise InvalidInputError(f"{path}: page {wrong[0]} has shape {shape}, the first {pages.shape}")
+            raise InvalidInputError(f"{path}: page {wrong[0]} has shape {shape}, but the first has {pages.shape}")
         require_room(path, "the stack", len(pages) * pages.pages[0].nbytes)
         return np.stack([pages.read(index) for index in range(len(pages))])
     finally:
@@ -185,7 +183,7 @@ def read_tiff(path: Path) -> NDArray[Any]:
 
 @contextmanager
 def listening(library: str) -> Iterator[list[str]]:
-    """What a library would log, collected instead: the terminal is ours."""
+    """Collect what a library would log, instead of printing it on the terminal."""
     logger, heard = logging.getLogger(library), list[str]()
 
     def hear(record: logging.LogRecord) -> bool:

@@ -50,7 +50,7 @@ class TileLayout:
         least = shallow.buffer_bytes + SOURCE_FRAMES * shallow.frame_bytes
         if memory < least:
             raise InvalidInputError(
-                f"a memory of {format_bytes(memory)} is not enough to write frames of {shape[1]} × {shape[2]} {dtype} "
+                f"memory = {format_bytes(memory)} is not enough to write frames of {shape[1]} × {shape[2]} {dtype} "
                 f"as tiles: give at least {format_bytes(least)}, better {MOST_FRAMES} times as much"
             )
         deepest = min(MOST_FRAMES, (memory - SOURCE_FRAMES * shallow.frame_bytes) // shallow.buffer_bytes)
@@ -94,15 +94,15 @@ class TileLayout:
 class CompleteArray:
     """An array that :func:`~fouriscope.acquisition.tiled_store.write_tiled` wrote: every shard of it is a file.
 
-    Zarr takes a file that is missing for one that holds zeros. Here it is an error.
+    Zarr reads a missing file as zeros. Here it is an error.
     """
 
     def __init__(self, array: Any, folder: Path) -> None:
         version = array.attrs.get(FORMAT_KEY)
         if version != FORMAT:
             raise InvalidInputError(
-                f"{folder}: tiles of format {FORMAT} were expected, got {version}; read it with the fouriscope that "
-                f"wrote it, or import the frames again"
+                f"{folder}: tiles of format {FORMAT} were expected, got {version}; read it with the version of "
+                f"fouriscope that wrote it, or import the frames again"
             )
         self._array, self._folder, self._shards = array, folder, Shards(array)
         self.shape, self.dtype, self.chunks = array.shape, array.dtype, array.chunks
@@ -113,12 +113,12 @@ class CompleteArray:
         # Looked for afterwards: between a look and a read the file could go.
         for name in self._shards.names(selection):
             if not (self._folder / name).is_file():
-                raise FileNotFoundError(f"the file {name} in it is missing")
+                raise FileNotFoundError(f"its file {name} is missing")
         return part
 
 
 class Shards:
-    """The files that a Zarr ``array`` is made of. What Zarr tells of an array is computed anew with each question."""
+    """The files that a Zarr ``array`` is made of. Zarr computes properties of an array again with each access."""
 
     def __init__(self, array: Any) -> None:
         self._sizes = list(zip(array.shape, array.shards or array.chunks, strict=True))

@@ -23,9 +23,9 @@ from fouriscope.acquisition.tile_layout import CHECKSUM_KEY, FORMAT, FORMAT_KEY,
 from fouriscope.errors import InvalidInputError
 
 Progress: TypeAlias = Callable[[str, int], None]
-"""Told what is being done, "writing" or "verifying", and of how many frames it is done."""
+"""Called with the present step, "writing" or "verifying", and for how many frames it is done."""
 
-# Frames of a camera rarely become smaller than this; a disk with less room than that need not be tried.
+# Compression rarely makes camera frames smaller than this; a disk with less room need not be tried.
 BEST_COMPRESSION = 4
 
 
@@ -42,8 +42,8 @@ def write_tiled(
     The array is (frames, rows, columns) of the type that the frames are stored in. Its chunks (64 × 64 pixels of up to
     32 frames, in files of 512 × 512) let a worker read a tile of all frames without the rest of them. Each chunk
     carries a CRC-32C, so a bit that flips on the disk is an error when it is read, and so is a file that goes missing.
-    The attribute ``fouriscope_checksum`` is the :func:`~fouriscope.acquisition.digest.checksum` of the frames; what
-    was written is read back and compared with it before the array gets its name. Whatever goes wrong leaves nothing.
+    The attribute ``fouriscope_checksum`` is the :func:`~fouriscope.acquisition.digest.checksum` of the frames. The
+    written array is read back and compared with it before it gets its name. If anything goes wrong, nothing is left.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ def write_tiled(
     path
         The folder to make, which ends in ".zarr".
     memory
-        Bytes, or text such as "64MB": bounds the frames that are read ahead, the frames of one row of chunks, and what
-        Zarr needs to compress a file of them. The less there is, the fewer frames share a chunk. A source that must be
-        loaded whole (MATLAB version 5, a compressed .npz) comes on top.
+        Bytes, or text such as "64MB". It bounds the frames that are read ahead, the frames of one row of chunks, and
+        the memory that Zarr needs to compress a file of them. With less memory, fewer frames share a chunk. A source
+        that must be loaded whole (MATLAB version 5, a compressed .npz) comes on top.
     progress
-        Called after each frame that was read to be written, and after each that was verified.
+        Called after each frame that was read for writing, and after each that was verified.
     force
         Replace what is at ``path``, once the new array is complete.
 
@@ -81,8 +81,8 @@ def write_tiled(
         found = verify_tiled(part, progress=tell)
         if found != written:
             raise InvalidInputError(
-                f"{path}: what was read back from the disk has the checksum {found}, what was written {written}; "
-                f"nothing was kept: try again, on another disk or a machine with sound memory"
+                f"{path}: the array was written with the checksum {written}, but read back with {found}; nothing was "
+                f"kept: try again, on another disk or a machine with sound memory"
             )
     return written
 
@@ -146,8 +146,8 @@ def _layout(shape: tuple[int, int, int], dtype: np.dtype[Any], path: Path, budge
     needed, free = shape[0] * layout.frame_bytes, shutil.disk_usage(path.parent).free
     if free < needed / BEST_COMPRESSION:
         raise InvalidInputError(
-            f"{path}: {format_bytes(needed)} of frames, of which compression leaves a quarter at best, do not fit into "
-            f"the {format_bytes(free)} that are free; make room, or write to another disk"
+            f"{path}: {format_bytes(needed)} of frames, which compression makes four times smaller at best, do not fit "
+            f"into the {format_bytes(free)} that are free; make room, or write to another disk"
         )
     return layout
 
@@ -199,7 +199,7 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InvalidInputError(
-            f"{path}: cannot be written ({error.strerror or first_line(error)}), nothing of it was kept; make room or "
+            f"{path}: cannot be written ({error.strerror or first_line(error)}), nothing was kept; make room or "
             f"get permission, or write to another disk"
         ) from error
 
@@ -237,7 +237,7 @@ def _remove(path: Path) -> None:
 
 
 def _flush(folder: Path) -> None:
-    """All of it on the disk before it gets its name: people delete what they have imported."""
+    """Write all of it to the disk before it gets its name, because people delete what they have imported."""
     for file in folder.rglob("*"):
         if file.is_file():
             with file.open("rb+") as opened:

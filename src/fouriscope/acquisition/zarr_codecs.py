@@ -1,4 +1,4 @@
-"""Codecs of Zarr that unpack a chunk as far as its array declares and no further."""
+"""Codecs of Zarr that unpack a chunk to the size that its array declares and no further."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _zstd_size(head: bytes) -> int:
     alone = flags >> 5 & 1  # then there is no byte for the window
     width = (alone, 2, 4, 8)[flags >> 6]
     if width == 0:
-        raise ValueError("a chunk does not say how long it is unpacked; write the array anew with another codec")
+        raise ValueError("a chunk does not say how long it is unpacked; write the array again with another codec")
     start = 6 - alone + (0, 1, 2, 4)[flags & 3]
     return int.from_bytes(head[start : start + width], "little") + (256 if width == 2 else 0)
 

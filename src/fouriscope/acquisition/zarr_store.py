@@ -1,4 +1,4 @@
-"""Zarr arrays of other people: opened only if their chunks can be read, and with no codec that runs code."""
+"""Zarr arrays from other people: opened only if their chunks can be read, and with no codec that runs code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from fouriscope.acquisition.input_files import require_files_below, require_room
 from fouriscope.errors import InvalidInputError
 
-# Of what numcodecs registers, the ones that make numbers of numbers. Its "pickle" runs whatever a chunk says.
+# The codecs of numcodecs that turn numbers into numbers. Its "pickle" runs any code that a chunk holds.
 _FILTERS = {
     *("shuffle", "delta", "bitround", "packbits", "fixedscaleoffset", "quantize", "astype"),
     *("crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"),
@@ -46,10 +46,11 @@ def open_array(path: Path, name: str | None = None) -> Any:
         foreign = set(_names(metadata.codecs)) - _CODECS_3
     if foreign:
         raise InvalidInputError(
-            f"{path}: the codec {min(foreign)!r} is not for arrays of numbers, or cannot be bounded, and is not used"
+            f"{path}: the codec {min(foreign)!r} is refused: it is not for arrays of numbers, or its memory cannot be "
+            "bounded"
         )
     if min(array.chunks, default=1) < 1 or (array.shards and min(array.shards) < 1):
-        raise InvalidInputError(f"{path}: chunks have at least one number along each axis, got {array.chunks}")
+        raise InvalidInputError(f"{path}: chunks must have at least one number along each axis, got {array.chunks}")
     size = math.prod(array.chunks) * array.dtype.itemsize
     require_room(path, "a chunk", size)
     if metadata.zarr_format == 2 and packs:
@@ -68,5 +69,5 @@ def _names(codecs: Any) -> Iterator[str]:
 
 def _require_folder(path: Path) -> None:
     if not path.is_dir():
-        raise InvalidInputError(f"{path}: a Zarr array is a folder, this is none")
+        raise InvalidInputError(f"{path}: a Zarr array is a folder, but this is a file")
     require_files_below(path)

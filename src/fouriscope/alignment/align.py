@@ -20,7 +20,7 @@ from fouriscope.optics.frame_sources import frame_sources
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """An acquisition with the geometry and the focus that its frames show, and what was found, a line each."""
+    """An acquisition with the geometry and the focus that its frames show, and a line about each finding."""
 
     acquisition: Acquisition
     notes: tuple[str, ...]
@@ -50,18 +50,31 @@ def align(
     3. ``focus``: search for the defocus within ±``focus_reach`` (:func:`~fouriscope.alignment.find_focus`);
     4. ``array``: turn the array to where inner LEDs predict outer ones (:func:`~fouriscope.alignment.find_rotation`),
        move it as a rigid body (:func:`~fouriscope.alignment.refine_array`), and turn it once more;
-    5. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`). It comes last, because
-       another aperture makes up for an array in the wrong place. If it is another one, all before is done again
-       with it;
-    6. ``die``: find how large the LEDs are (:func:`~fouriscope.alignment.find_die`), now that it is known where;
-    7. exposure and focus once more, with what is known by now;
+    5. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`). It comes late, because
+       a wrong aperture can make up for an array in the wrong place. If another aperture is found, the searches before
+       are repeated with it;
+    6. ``die``: find how large the LEDs are (:func:`~fouriscope.alignment.find_die`), now that their places are known;
+    7. exposure and focus again, with what is known by now;
     8. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`), and those
        whose frames show that they lie on its other side. Their direct light passes in part, or is where it should not
-       be; no direction nearby explains that, and an object that has to grows stripes. Where the size of the LEDs does,
-       and they hold as much light as it says, they stay.
+       be. No direction nearby explains that, and an object that is forced to explain it gets stripes. If the size of
+       the LEDs explains it, and they hold as much light as it says, they are kept.
 
     Another orientation or place of the array is used only if it explains the frames clearly better than the described
-    one; of the defocus the best is taken. ``tell`` is called with each finding as soon as it is made.
+    one. The best defocus is always used. ``tell`` is called with each finding as soon as it is made.
+
+    Parameters
+    ----------
+    acquisition
+        The frames, and the microscope as described.
+    circles, exposure, focus, na, array, die, edge
+        Which searches to make, as above.
+    focus_reach
+        How far to search for the focus, to both sides, in metres.
+    motions
+        What ``array`` may change: "shift", "rotation", "height" and "pitch".
+    tell
+        Called with a line about each finding, such as ``print``.
     """
     notes: list[str] = []
 
@@ -73,7 +86,7 @@ def align(
     def placed(data: Acquisition) -> Acquisition:
         if circles:
             data = by_bright_frames(data, say)
-        if edge:  # for the searches; who is left out in the end is decided when everything else is known
+        if edge:  # for the searches; which frames are left out in the end is decided when everything else is known
             data = _weighed(data, _weights_without_penumbra(data))
         if exposure:
             data = exposed(data, data.gains, say)
@@ -103,8 +116,8 @@ def align(
         if len(between):
             listed = ", ".join(map(str, between[:8])) + ("…" if len(between) > 8 else "")
             say(
-                "edge: frames that hold direct light in part, or lie on the wrong side of the pupil's edge, are left "
-                f"out, {len(between)} in all: {listed}"
+                f"edge: {len(between)} frames are left out, because they hold only part of their direct light or lie "
+                f"on the wrong side of the pupil's edge: {listed}"
             )
             acquisition = _weighed(acquisition, weights)
     return Alignment(acquisition, tuple(notes))
@@ -118,8 +131,8 @@ def _weighed(acquisition: Acquisition, weights: NDArray[np.float64]) -> Acquisit
 def _weights_without_penumbra(acquisition: Acquisition, *, certain: bool = False) -> NDArray[np.float64]:
     """0 for frames in the penumbra; once the geometry is ``certain``, also for those on the wrong side of the edge.
 
-    With LEDs of a known size, a frame whose LED stands across the edge stays if it holds as much direct light as the
-    size says. One that does not is in the wrong place, or its exposure is taken for another.
+    With LEDs of a known size, a frame whose LED lies across the edge is kept if it holds as much direct light as the
+    size says. If not, its LED is in the wrong place, or its exposure is wrong.
     """
     bright, dark = sides(acquisition)
     kept = bright | dark

@@ -11,13 +11,13 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.trials import Trials
 from fouriscope.errors import InvalidInputError
 
-# In units of the NA that is believed: where to look. What is engraved on an objective is its largest aperture; a stop,
-# a tube lens that is too small or an LED array that is nearer than it is said to be make it look smaller.
+# In units of the described NA: where to look. What is engraved on an objective is its largest aperture; a stop, a tube
+# lens that is too small or an LED array that is nearer than described make it look smaller.
 LEAST, MOST, STEP = 0.7, 1.2, 0.025
 # How finely the best place is looked for in the end.
 FINEST = 0.002
 # Another NA must explain the frames this much better, and must differ by so much: the misfit has small steps where
-# single frequencies enter the disc, and an array in the wrong place is made up for in part by a wrong aperture. What is
+# single frequencies enter the disc, and a wrong aperture can make up in part for an array in the wrong place. What is
 # engraved is right more often than not.
 LEAST_GAIN = 0.15
 LEAST_CHANGE = 0.01
@@ -25,9 +25,9 @@ LEAST_CHANGE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class ApertureFit:
-    """What the search saw: ``na`` is the best of ``tried``, whose misfits are ``misfits``, or the one believed.
+    """What the search saw: ``na`` is the best of ``tried``, whose misfits are ``misfits``, or the described one.
 
-    ``at_end``: the best lay at the end of what was tried, so it is no minimum, and the one believed stays.
+    ``at_end``: the best lay at the end of the range, so it is not a minimum, and the described NA is kept.
     """
 
     na: float
@@ -46,8 +46,8 @@ def find_na(acquisition: Acquisition, *, trials: Trials | None = None) -> Apertu
     """The objective's NA, from 0.7 to 1.2 times the one described, whose short reconstruction leaves the least misfit.
 
     The radius of the pupil's disc decides which LEDs are bright field and where the spectra of dark-field frames end:
-    a wrong one leaves a misfit that no object, pupil phase or array explains. First on a grid, then by halving its
-    step. The NA described stays unless one that differs by 1 % or more explains the frames by 15 % better.
+    a wrong one leaves a misfit that no object, pupil phase or array explains. The search uses a grid first, then halves
+    its step. The described NA is kept unless one that differs by 1 % or more explains the frames by 15 % better.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def find_na(acquisition: Acquisition, *, trials: Trials | None = None) -> Apertu
     if not np.isfinite(min(seen.values())):
         raise InvalidInputError(
             "no aperture explains the frames of the patch at all; are they masked there, or is the geometry far off? "
-            "Switch alignment.na off, or mend that first"
+            "Switch alignment.na off, or correct that first"
         )
     step = STEP
     while step > FINEST:

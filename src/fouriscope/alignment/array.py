@@ -17,13 +17,13 @@ from fouriscope.optics import Adjusted, Illumination, LEDArray
 
 Motion = Literal["shift", "rotation", "height", "pitch"]
 
-# The new place must explain the frames this much better than the old one, or the old one stays.
+# The new place must explain the frames this much better than the old one; otherwise the old one is kept.
 LEAST_GAIN = 0.01
 # In frequency bins (root mean square over the LEDs): steps that turn and stretch the array, then the first simplex.
 STEPS = (1.0, 0.5)
 SIMPLEX = 0.3
-# What is described is believed: a displacement of so many bins costs this share of the misfit, times their square.
-# Sparse arrays have hollows far away that are as deep as the right one.
+# The description counts: a displacement of so many bins costs this share of the misfit, times their square.
+# Sparse arrays have minima far away that are as deep as the right one.
 TRUST = 0.02
 
 
@@ -53,8 +53,8 @@ def refine_array(
 
     The misfit after a few sweeps has a sharp minimum at the right place. Steps that turn and stretch the array
     lead near it, and a simplex search in all parameters finds it to some hundredths of a frequency bin. A place
-    far from the described one pays a price. What is found replaces the old place only if it explains the frames by
-    1 % better: a geometry that is right already is left alone.
+    far from the described one is penalised. The new place is used only if it explains the frames by 1 % better: a
+    geometry that is already right is not changed.
 
     Gauge: a common shift of all directions is the same as a wedge in the sample. EPRY starts from a flat object on a
     periodic grid, which has no wedge.
@@ -62,19 +62,19 @@ def refine_array(
     Parameters
     ----------
     acquisition
-        With the array near its place: within a few frequency bins (:func:`~fouriscope.alignment.find_array`).
+        Its array must be near its place: within a few frequency bins (:func:`~fouriscope.alignment.find_array`).
     motions
         Which of "shift", "rotation", "height" and "pitch" are free. Height and pitch together are nearly one
         parameter too many: only the sine of the steepest LEDs tells them apart.
     bound
-        In bins: how far the search may go.
+        How far the search may go, in bins.
     free_pupil
         Whether the pupil is recovered in each trial.
     """
     names = [name for motion in motions for name in (("y", "x") if motion == "shift" else (motion,))]
     unknown = [motion for motion in motions if motion not in get_args(Motion)]
     if unknown or not names:
-        raise InvalidInputError(f"motions are some of {', '.join(get_args(Motion))}, got {tuple(motions)}")
+        raise InvalidInputError(f"motions must be some of {', '.join(get_args(Motion))}, got {tuple(motions)}")
     trials = Trials.of(acquisition) if trials is None else trials
     array, shifts = as_array(acquisition.illumination)
     # What moves no LED (the rotation of a single one on the axis) cannot be found.
@@ -89,7 +89,7 @@ def refine_array(
     if not np.isfinite(before):
         raise InvalidInputError(
             "the array as described explains nothing of the patch; are its frames masked? Switch alignment.array off, "
-            "or mend that first"
+            "or correct that first"
         )
     if not names:
         return ArrayFit(acquisition.illumination, before, before, 1)
@@ -105,7 +105,7 @@ def refine_array(
         return tried[place]
 
     turned = _compass(misfit, np.zeros(len(names)), [place for place, name in enumerate(names) if name not in "yx"])
-    # From the described place too: a turn that makes up for a shift ends in a hollow of its own.
+    # From the described place too: a turn that makes up for a shift ends in another minimum.
     starts = [np.zeros(len(names)), *([turned] if turned.any() else [])]
     found = min((_simplex(misfit, start, before) for start in starts), key=lambda one: one[1])
     if not found[1] < (1 - LEAST_GAIN) * before:
@@ -138,8 +138,9 @@ def _compass(
 ) -> NDArray[np.float64]:
     """The best place that steps along single axes reach, long ones first.
 
-    Far from the minimum the misfit is rough, and a small simplex ends in the next hollow: two degrees of rotation were
-    found as one. Shifts stay as they are: by a whole bin the array looks the same but for the pupil's edge.
+    Far from the minimum the misfit is rough, and a small simplex ends in the next local minimum: two degrees of
+    rotation were found as one. Shifts do not change here: moved by a whole bin the array looks the same but for the
+    pupil's edge.
     """
     best = start
     for step in STEPS:

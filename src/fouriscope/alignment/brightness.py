@@ -1,4 +1,4 @@
-"""Which frames hold direct light, told by their brightness alone, and what that says about the array's place."""
+"""Which frames hold direct light, judged by their brightness alone, and what that says about the array's place."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from fouriscope.optics import LEDArray, Optics
 
 Floats = NDArray[np.float64]
 
-# In units of the bright field's level; what lies between may be either.
+# In units of the bright field's level; frames in between may be either.
 SURELY_BRIGHT, SURELY_DARK = 0.7, 0.2
 # The brightest frames tell the level if they are at least so many times as bright as the median of the others.
 CONTRAST = 3.0
 # Bright frames that differ by less than this say nothing about their LEDs.
 LEAST_SPREAD = 0.05
-# A frame across the pupil's edge may differ by so much, beside the bright field, from the direct light it should hold.
+# A frame across the pupil's edge may differ by so much, in units of the bright field, from the direct light it should
+# hold.
 AGREES = 0.2
 # How far the array may be displaced to bring the bright frames inside the pupil, in pitches, and in how fine steps.
 REACH, STEP = 2.5, 0.25
@@ -32,7 +33,7 @@ def counted_pixels(acquisition: Acquisition, led: int, frame: NDArray[Any]) -> N
 
 
 def frame_means(acquisition: Acquisition) -> Floats:
-    """The mean of what counts in every frame, not below 0; NaN of frames that are not used."""
+    """The mean over the pixels that count in every frame, at least 0; NaN for frames that are not used."""
     used = acquisition.frame_weights > 0
     means = np.full(len(acquisition), np.nan)
     for led in np.flatnonzero(used):
@@ -74,9 +75,9 @@ def sides_of_frames(acquisition: Acquisition, means: Floats) -> NDArray[np.int8]
 
 
 def holds_direct_light(acquisition: Acquisition, share: Floats) -> NDArray[np.bool_]:
-    """Frames whose mean, beside that of the bright field, is the ``share`` of direct light that they should hold.
+    """Frames whose mean, divided by that of the bright field, is the ``share`` of direct light that they should hold.
 
-    All of them, if none should be bright field; none whose mean is not known.
+    If none should be bright field, all of them. A frame whose mean is not known is not one.
     """
     means = frame_means(acquisition)
     if acquisition.gains is not None:
@@ -86,11 +87,11 @@ def holds_direct_light(acquisition: Acquisition, share: Floats) -> NDArray[np.bo
 
 
 def bright_gains(acquisition: Acquisition) -> Floats | None:
-    """How bright each LED is beside the others, as far as bright frames tell: by their mean, times what is known.
+    """How bright each LED is compared with the others, as far as bright frames tell: their mean, times known gains.
 
     All bright-field frames show the same sample from slightly different angles, and hardly differ in what they
-    transmit; LEDs differ by some ten percent. If these differ by less than five, that is the sample, and what was known
-    stays. So it does of other frames.
+    transmit; LEDs differ by some ten percent. If frames differ by less than five percent, that is the sample, and the
+    known gains are kept. They are also kept for all other frames.
     """
     means = frame_means(acquisition)
     bright = sides_of_frames(acquisition, means) > 0
@@ -110,14 +111,14 @@ def misplaced(optics: Optics, sides: NDArray[np.int8], na: Floats) -> int:
 
 
 def place_by_brightness(acquisition: Acquisition, array: LEDArray, sides: NDArray[np.int8]) -> LEDArray:
-    """``array`` displaced as a whole such that the fewest frames lie on the wrong side of the pupil's edge.
+    """``array`` displaced as a whole so that the fewest frames lie on the wrong side of the pupil's edge.
 
-    Of all such places the middle is taken. An array that has no frame on the wrong side stays where it is, and so does
-    one that no displacement improves.
+    Of all such places the middle is used. If no frame is on the wrong side, or if no displacement helps, the array
+    stays where it is.
 
     Examples
     --------
-    An array that is one pitch beside the place where it was believed to be:
+    An array that is one pitch away from the described place:
 
     >>> import fouriscope as fs
     >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)

@@ -1,8 +1,8 @@
 """Where the LEDs are, from the raw frames alone: the edges of the pupil in the spectra of bright-field frames.
 
-In the spectrum of a bright-field frame the sample shows within two discs of the pupil's radius, around k and −k, the
-direction of the LED seen from the direct light, which is DC. So the discs tell the direction, without any
-reconstruction. Nothing tells k from −k: turned by half a turn an array gives the conjugate of the object.
+In the spectrum of a bright-field frame the sample shows within two discs of the pupil's radius, around k and −k, where
+k is the direction of the LED, measured from the direct light at DC. So the discs show the direction without any
+reconstruction. Nothing tells k from −k: an array turned by half a turn gives the conjugate of the object.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fouriscope.optics import LEDArray, Optics
 
 Floats = NDArray[np.float64]
 
-# A part of so many pixels at most is looked at: its spectrum is sharp enough, and its LEDs have one direction.
+# At most this many pixels are used: the spectrum is sharp enough, and each LED has one direction there.
 LARGEST_PART = 192
 # Bright-field frames used at most; more would only cost time.
 MOST_FRAMES = 80
@@ -72,15 +72,15 @@ def find_array(
     reach: float = 0.5,
     orientations: Sequence[Orientation] = (AS_DESCRIBED,),
 ) -> CircleFit:
-    """Place the LED array such that the circles in the bright-field frames lie where it says.
+    """Place the LED array so that it predicts the circles in the bright-field frames.
 
-    For each frame the logarithm of the power spectrum, less the mean of that over all bright-field frames, is split
-    into what lies inside exactly one of the two discs and what lies outside both; the better the discs are placed,
-    the more of its variance this split explains. (Where both discs overlap, a phase object shows nothing and an
-    absorbing one twice as much: that part is left out.) The sum over frames is maximised over the few parameters of a
-    rigid array, after a search over shifts on a grid around the place where bright frames are inside the pupil
-    (:func:`~fouriscope.alignment.brightness.place_by_brightness`), with the frames that lie on the wrong side of the
-    pupil's edge counted against it.
+    For each frame the mean over all bright-field frames is subtracted from the logarithm of the power spectrum. The
+    rest is split into what lies inside exactly one of the two discs and what lies outside both. The better the discs
+    are placed, the more of its variance this split explains. (Where both discs overlap, a phase object shows nothing
+    and an absorbing one twice as much: that part is left out.) The sum over frames is maximised over the few parameters
+    of a rigid array, after a search over shifts on a grid around the place where bright frames are inside the pupil
+    (:func:`~fouriscope.alignment.brightness.place_by_brightness`). Frames on the wrong side of the pupil's edge count
+    against a place.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def find_array(
     names = [n for motion in motions for n in (("y", "x") if motion == "shift" else (motion,))]
     unknown = [name for name in names if name not in ("y", "x", "rotation", "height")]
     if unknown or not names:
-        raise InvalidInputError(f"motions are some of shift, rotation and height, got {tuple(motions)}")
+        raise InvalidInputError(f"motions must be some of shift, rotation and height, got {tuple(motions)}")
     fits: dict[Orientation, tuple[float, LEDArray]] = {}
     for orientation in orientations:
         start = replace(array, positions=orientation(array.positions))
@@ -149,7 +149,8 @@ class _Spectra:
         leds = np.flatnonzero(sides > 0) if sides.any() else np.flatnonzero(means > 0)
         if len(leds) < 3:
             raise TooFewBrightFramesError(
-                f"only {len(leds)} bright-field frames were found, and circles need three; are the frames in order?"
+                f"only {len(leds)} bright-field frames were found, but circles need three; are the frames in the order "
+                "of the LEDs?"
             )
         # The brightest are surely inside the pupil, and seen with the least noise.
         leds = np.sort(leds[np.argsort(-means[leds])[:MOST_FRAMES]])

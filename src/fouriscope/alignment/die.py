@@ -19,8 +19,8 @@ from fouriscope.optics import Adjusted, Illumination, LEDArray
 LEAST, FACTOR, MOST_STEPS = 0.02, 2**0.5, 11
 # How finely the best one is looked for in the end, as a factor.
 FINEST = 1.06
-# A size must explain the frames this much better than points do. It also makes up for a part of what LEDs near the
-# pupil's edge show that are believed to be in a slightly wrong place.
+# A size must explain the frames this much better than points do. A size can also make up in part for LEDs near the
+# pupil's edge that are described in a slightly wrong place.
 LEAST_GAIN = 0.25
 # Larger dies are not tried once the misfit has grown by so much from its least.
 GROWN = 1.5
@@ -30,7 +30,7 @@ GROWN = 1.5
 class DieFit:
     """What the search saw: ``die`` is the best of ``tried`` (metres), whose misfits are ``misfits``, or the described.
 
-    ``at_end``: the best lay at the end of what was tried. It is no minimum, and the described size stays.
+    ``at_end``: the best lay at the end of the range, so it is not a minimum, and the described size is kept.
     """
 
     die: float
@@ -49,11 +49,11 @@ class DieFit:
 def find_die(acquisition: Acquisition) -> DieFit:
     """Side of the square that shines in each LED, from 0.02 to 0.64 NA, or 0 for points.
 
-    A die moves the pupil over the object's spectrum and blurs its edge. LEDs that stand across the edge send a part of
-    their direct light through the pupil, and dark-field frames lose contrast; no object of a point source explains
-    either. A size has no freedom to fit noise, so the misfit of a short reconstruction has its minimum at the right
-    one. Frames in the penumbra are the best witnesses and take part; those that contradict the side of the edge on
-    which their LED is believed to be do not. Points stay points unless a size explains the frames by 25 % better.
+    A die moves the pupil over the object's spectrum and blurs its edge. LEDs that lie across the edge send a part of
+    their direct light through the pupil, and dark-field frames lose contrast. No object lit by points explains
+    either. A size cannot fit noise, so the misfit of a short reconstruction has its minimum at the right
+    one. Frames in the penumbra are the best evidence and are used, unless they contradict the side of the edge on
+    which their LED is believed to be. Points stay points unless a size explains the frames by 25 % better.
 
     The illumination must have a height, and the rest of the geometry should be known.
 

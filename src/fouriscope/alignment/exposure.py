@@ -1,4 +1,4 @@
-"""Dark-field frames that were exposed longer, though nobody says so: by how much, from the frames alone."""
+"""Dark-field frames that were exposed longer although the file does not say so: by how much, from the frames alone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fouriscope.alignment.trials import Trials
 
 # Factors tried, as powers of two, and how finely the best one is looked for in the end.
 LEAST, MOST, STEP, FINEST = -2.0, 6.0, 0.5, 0.125
-# Another ratio must explain the frames this much better than 1. Whoever exposes dark field longer does so by a factor
-# of two at least, and hardly anybody exposes it shorter; weak samples, which scatter little into it, prove little. But
-# a focus or an array that is wrong proves as much.
+# Another ratio must explain the frames this much better than 1. People who expose dark field longer do so by a factor
+# of two at least, and hardly anybody exposes it shorter. Weak samples scatter little light into it, so their evidence
+# is weak; but a wrong focus or array gives evidence of the same size.
 GAIN_IF_MUCH_LONGER, GAIN_IF_LONGER, GAIN_IF_SHORTER = 0.02, 0.05, 0.2
 MUCH_LONGER = 2.0
 
@@ -42,10 +42,10 @@ def find_exposure(acquisition: Acquisition, *, trials: Trials | None = None, cer
     """By which factor dark-field frames are brighter than bright-field ones predict, from 1/4 to 64.
 
     Dark-field frames are nearly always exposed longer, and files seldom say so. Where the pupils of neighbouring LEDs
-    overlap, bright-field frames predict a part of what dark-field frames show: the factor with which a short
+    overlap, bright-field frames predict a part of what dark-field frames show. The factor with which a short
     reconstruction leaves the least misfit is the ratio of the exposures. It stays 1 unless another one explains the
-    frames by 5 % better, or by 20 % if dark field would have been exposed shorter. Where focus and LEDs are
-    ``certain``, 2 % are enough for a ratio of 2 or more, which is what people choose.
+    frames by 5 % better, or by 20 % if dark field would have been exposed shorter. If focus and LEDs are ``certain``,
+    2 % are enough for a ratio of 2 or more, as people choose it.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def find_exposure(acquisition: Acquisition, *, trials: Trials | None = None, cer
     >>> bool(abs(found.ratio - 8) < 1)
     True
     """
-    # In units of what was measured: in those of the object the misfit of any dark field vanishes with its exposure.
+    # In units of the measurement: in those of the object, the misfit of any dark field vanishes with its exposure.
     trials = Trials.of(replace(acquisition, gains=None)) if trials is None else trials
     known = np.ones(len(acquisition)) if acquisition.gains is None else np.asarray(acquisition.gains, np.float64)
     dark = dark_frames(acquisition)
@@ -101,7 +101,7 @@ def _least_gain(ratio: float, *, certain: bool) -> float:
 
 
 def dark_frames(acquisition: Acquisition) -> NDArray[np.bool_]:
-    """Frames without direct light: by their brightness where that is sure, by the direction of their LED elsewhere."""
+    """Frames without direct light: by their brightness if that is certain, otherwise by the direction of their LED."""
     na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
     inside = np.asarray(acquisition.optics.passes(na))
     sides = sides_of_frames(acquisition, frame_means(acquisition))

@@ -16,7 +16,7 @@ from fouriscope.errors import InvalidInputError
 class FocusFit:
     """What the search saw: ``defocus`` in metres is the best of ``tried``, whose misfits are ``misfits``.
 
-    ``at_end``: it lies at the end of what was tried, so it is no minimum.
+    ``at_end``: it lies at the end of the range, so it is not a minimum.
     """
 
     defocus: float
@@ -30,9 +30,9 @@ def find_focus(
 ) -> FocusFit:
     """The defocus z within ±``reach`` metres of the pupil's whose short reconstruction leaves the least misfit.
 
-    First on a grid, ``steps_per_depth`` points for each depth of focus λ/NA², which goes on up to twice as far where
-    its best point is its last; then by parabolas around the best point,
-    to a hundredth of that depth. Each trial is a few sweeps on a small patch (:class:`~fouriscope.alignment.Trials`).
+    The search begins on a grid, with ``steps_per_depth`` points for each depth of focus λ/NA². If its best point is its
+    last, the grid continues up to twice as far. Then parabolas around the best point find it to a hundredth of that
+    depth. Each trial is a few sweeps on a small patch (:class:`~fouriscope.alignment.Trials`).
 
     Examples
     --------
@@ -63,7 +63,7 @@ def find_focus(
     grid = reach / count
     for place in range(-count, count + 1):
         misfit(pupil.defocus + place * grid)
-    # The best at the end of what was tried is no minimum: the search goes on there, up to twice its reach.
+    # The best at the end of the range is not a minimum: the search continues there, up to twice its reach.
     for _ in range(count):
         best = min(seen, key=lambda z: seen[z])
         if min(seen) < best < max(seen):
@@ -72,7 +72,7 @@ def find_focus(
     if not np.isfinite(min(seen.values())):
         raise InvalidInputError(
             "no defocus explains the frames of the patch at all; are they masked there, or is the geometry far off? "
-            "Switch alignment.focus off, or mend that first"
+            "Switch alignment.focus off, or correct that first"
         )
     step = grid
     while step > depth / 100:

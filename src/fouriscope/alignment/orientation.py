@@ -1,4 +1,4 @@
-"""How the LEDs may lie beside the axes of the camera."""
+"""How the LED array may be oriented relative to the axes of the camera."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 
 
 class Orientation(NamedTuple):
-    """How the LEDs lie beside the camera's axes: (y, x) → (x, y) if ``transposed``, then signs."""
+    """How the LEDs are oriented relative to the camera's axes: (y, x) → (x, y) if ``transposed``, then signs."""
 
     transposed: bool
     flip_y: bool

@@ -39,14 +39,14 @@ class PlaceFit:
 
 
 def find_place(acquisition: Acquisition) -> PlaceFit:
-    """Where the array lies and which way round, by short reconstructions of the bright frames.
+    """Place and orientation of the array, by short reconstructions of the bright frames.
 
     For each orientation three places are tried: the described one, the one that brings the bright frames inside the
     pupil (:func:`~fouriscope.alignment.brightness.place_by_brightness`) and the one that the circles in their spectra
-    tell (:func:`~fouriscope.alignment.find_array`). From the best of them the array is moved as a whole to where the
+    show (:func:`~fouriscope.alignment.find_array`). From the best of them the array is moved as a whole to where the
     bright frames are explained best.
 
-    Raises :class:`~fouriscope.alignment.circles.TooFewBrightFramesError` where too few frames are surely bright.
+    Raises :class:`~fouriscope.alignment.circles.TooFewBrightFramesError` if too few frames are surely bright.
 
     Examples
     --------
@@ -64,8 +64,8 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
     sides = sides_of_frames(acquisition, frame_means(acquisition))
     if np.count_nonzero(sides > 0) < LEAST_FRAMES:
         raise TooFewBrightFramesError(
-            f"{np.count_nonzero(sides > 0)} frames surely hold direct light, and {LEAST_FRAMES} are needed; are the "
-            "frames in order?"
+            f"{np.count_nonzero(sides > 0)} frames surely hold direct light, but {LEAST_FRAMES} are needed; are the "
+            "frames in the order of the LEDs?"
         )
     bright = replace(acquisition, weights=np.where(sides > 0, acquisition.frame_weights, 0.0))
     trials = Trials.of(bright)
@@ -75,7 +75,7 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
         return misplaced(acquisition.optics, sides, place.directions(acquisition.patch_center))
 
     def judged(place: LEDArray) -> tuple[int, float]:
-        # A frame on the wrong side is certain; what misfits tell is not.
+        # A frame on the wrong side is certain evidence; misfits are not.
         return wrong(place), trials.misfit(illumination=place)
 
     arrays, misfits = dict[Orientation, LEDArray](), dict[Orientation, float]()

@@ -20,9 +20,9 @@ ANGLES = np.radians(np.arange(-5.0, 5.01, 0.5))
 AS_IT_IS = len(ANGLES) // 2
 # In units of the NA: LEDs within such a radius predict those up to so much farther out.
 RADII, NEXT = (1.0, 1.4, 1.8, 2.2, 2.6, 3.0), 0.5
-# LEDs this near to the pupil's edge, in NAs, are not asked: whether their direct light passes outweighs all else.
+# LEDs this near to the pupil's edge, in NAs, are not used: whether their direct light passes outweighs all else.
 EDGE = 0.03
-# A radius tells something if there are so many LEDs inside it and so many next to it.
+# A radius is used if there are so many LEDs inside it and so many next to it.
 LEAST_INSIDE, LEAST_NEXT = 5, 4
 # The mean improvement of the likeness must be so many times its standard error.
 EVIDENCE = 1.5
@@ -51,11 +51,11 @@ def find_rotation(acquisition: Acquisition, *, trials: Trials | None = None) -> 
     LEDs within some radius are reconstructed, pupil included. The spectrum that they show reaches beyond them, so it
     predicts a part of the frames next to them. Each such frame is compared (correlation of amplitudes, which no
     exposure or gain changes) with its prediction at several turns. Over all radii and frames, the turn with
-    the largest sum wins, if the frames agree on it: the mean improvement must be 1.5 times its standard error. That
-    is done again from there.
+    the largest sum wins, if the frames agree on it: the mean improvement must be 1.5 times its standard error. Then the
+    search is repeated from there.
 
-    A misfit after all frames have been used tells much less: where neighbours are displaced alike, the object
-    explains them at the wrong place as well.
+    A misfit after all frames have been used tells much less: if neighbours are displaced alike, the object explains
+    them at the wrong place as well.
 
     Examples
     --------

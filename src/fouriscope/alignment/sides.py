@@ -23,16 +23,16 @@ DARKEST = 0.1
 # direct light; the bright field must have some contrast to tell. Both are smoothed over so many pixels, and so many
 # bright frames are looked at.
 DIRECT, CONTRAST, SMOOTH, MOST_BRIGHT = 0.3, 0.03, 3.0, 20
-# LEDs far outside that tell what even the dark has.
+# LEDs far outside that show how much light even dark frames have.
 FAR = 8
 
 
 def sides(acquisition: Acquisition) -> tuple[Bools, Bools]:
-    """(bright, dark): LEDs most of whose direct light is there in the patch, and LEDs of which none is.
+    """(bright, dark): LEDs most of whose direct light reaches the patch, and LEDs whose direct light does not at all.
 
-    An LED that is neither lies in the penumbra of the pupil's edge, where no single direction explains its frame.
-    LEDs without weight and those far from the edge are what the description says. Where none is surely bright field,
-    nothing can be compared, and all are.
+    An LED that is neither lies in the penumbra of the pupil's edge, where no single direction explains its frame. LEDs
+    without weight and those far from the edge are taken from the description, and so are all LEDs if none is surely
+    bright field, because then nothing can be compared.
     """
     na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T) / acquisition.optics.na
     counts = acquisition.frame_weights > 0

@@ -1,4 +1,4 @@
-"""The steps of the alignment: what a search found, used where it explains the frames better, and said in one line."""
+"""The steps of the alignment: what a search found is used if it explains the frames better, and said in one line."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
     try:
         fit = find_place(acquisition)
     except TooFewBrightFramesError as error:
-        say(f"place: not looked for, {error}")
+        say(f"place: not searched for: {error}")
         return acquisition
     best, described = fit.misfits[fit.best], fit.misfits[AS_DESCRIBED]
     if best < (1 - BETTER_ORIENTATION) * described and fit.best != AS_DESCRIBED:
         say(
-            f"place: the LEDs lie {fit.best} (or {fit.best.twin}; intensities cannot tell): misfit of the bright "
+            f"place: orientation {fit.best} (or {fit.best.twin}; intensities cannot tell): misfit of the bright "
             f"frames {best:.4g}, as described {described:.4g}; {_place(fit.arrays[fit.best])}"
         )
         return replace(acquisition, illumination=fit.arrays[fit.best])
@@ -57,19 +57,19 @@ def by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
     if fewer or described < (1 - BETTER_PLACE - BETTER_PER_PITCH * pitches) * fit.misfit_before:
         say(f"place: {orientation}; {_place(array)}")
         return replace(acquisition, illumination=array if shifts is None else Adjusted(array, shifts))
-    say(f"place: {orientation}, and so is the place")
+    say(f"place: {orientation}; position as described")
     return acquisition
 
 
 def exposed(acquisition: Acquisition, before: NDArray[Any] | None, say: Tell, *, certain: bool = False) -> Acquisition:
-    """Beside the gains that were known ``before``."""
+    """With the exposure that was found, times the gains that were known ``before``."""
     fit = find_exposure(replace(acquisition, gains=before), certain=certain)
     if not fit.changed:
         say("exposure: dark-field frames are as bright as bright-field ones predict")
         return acquisition if acquisition.gains is before else replace(acquisition, gains=before)
     say(
         f"exposure: {int(fit.dark.sum())} dark-field frames look {fit.ratio:.2g} times as bright as bright-field ones "
-        f"predict; they were exposed {'longer' if fit.ratio > 1 else 'shorter'}, most likely"
+        f"predict; most likely they were exposed {'longer' if fit.ratio > 1 else 'shorter'}"
     )
     return replace(acquisition, gains=fit.gains)
 
@@ -84,7 +84,7 @@ def by_trials(acquisition: Acquisition, motions: Sequence[Motion], say: Tell) ->
         if "rotation" in motions:
             acquisition = _turned(acquisition, say)
     if acquisition.illumination is described:
-        say(f"array: right as it is, to what {fit.trials} trials can tell")
+        say(f"array: not moved; {fit.trials} trials found no better place")
     elif fit.moved:
         say(
             f"array: {_description(acquisition.illumination)} explains the frames better "
@@ -119,8 +119,8 @@ def aperture(acquisition: Acquisition, described: Illumination, say: Tell) -> fl
     best = min(fits, key=lambda fit: fit.misfit_after)
     if best.at_end:
         say(
-            f"aperture: not found; the frames agree best with one at the end of what was tried, {best.tried[0]:.4f} to "
-            f"{best.tried[-1]:.4f}. NA {believed:g} stays: are microscope.na and illumination right?"
+            f"aperture: not found; the best NA lies at the end of the range that was tried, {best.tried[0]:.4f} to "
+            f"{best.tried[-1]:.4f}. NA {believed:g} is kept: are microscope.na and illumination right?"
         )
         return believed
     if not best.changed:
@@ -134,16 +134,16 @@ def aperture(acquisition: Acquisition, described: Illumination, say: Tell) -> fl
 
 
 def sized(acquisition: Acquisition, described: Acquisition, say: Tell) -> Acquisition:
-    """With LEDs of the size that explains the frames best, those that were left out so far among them."""
+    """With LEDs of the size that explains the frames best, including those that were left out so far."""
     if getattr(described.illumination, "height", None) is None:
-        say("size of the LEDs: not looked for, their directions have no height")
+        say("size of the LEDs: not searched for: their directions have no height")
         return acquisition
     fit = find_die(replace(acquisition, weights=described.weights))
     if not fit.changed:
-        say("size of the LEDs: as described, to what the frames can tell")
+        say("size of the LEDs: as described, as far as the frames can tell")
         return acquisition
     say(
-        f"size of the LEDs: {fit.die * 1e3:.2g} mm explain the frames better than points "
+        f"size of the LEDs: {fit.die * 1e3:.2g} mm explains the frames better than points "
         f"(misfit {fit.misfit_before:.4g} → {fit.misfit_after:.4g})"
     )
     return replace(acquisition, illumination=fit.illumination)
@@ -156,7 +156,7 @@ def _place(array: LEDArray) -> str:
 
 def focused(acquisition: Acquisition, reach: float, say: Tell) -> Acquisition:
     fit = find_focus(acquisition, reach=reach, trials=Trials.of(acquisition, room=0.0))
-    end = "; that is the end of the search: is it farther out, or are the LEDs elsewhere?" if fit.at_end else ""
+    end = "; this is the end of the search: is the focus farther out, or are the LEDs elsewhere?" if fit.at_end else ""
     say(
         f"focus: {fit.defocus * 1e6:.1f} µm (was {acquisition.pupil.defocus * 1e6:.1f}), the best of {len(fit.tried)} "
         f"from {fit.tried[0] * 1e6:.0f} to {fit.tried[-1] * 1e6:.0f} µm{end}"

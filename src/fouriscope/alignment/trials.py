@@ -1,4 +1,4 @@
-"""How well a guess about the microscope explains the frames: a short reconstruction of a small patch tells."""
+"""How well a guess about the microscope explains the frames, judged by a short reconstruction of a small patch."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ LEAST_BRIGHT = 3
 class Trials:
     """Short reconstructions of one patch, all from the same start, so that their misfits can be compared.
 
-    A guess that is wrong by a fraction of a frequency bin leaves a misfit that no object explains: the minimum over
-    guesses is sharp, while the misfit at a fixed object would hardly change, because that object has adapted itself.
+    A guess that is wrong by a fraction of a frequency bin leaves a misfit that no object explains, so the minimum over
+    guesses is sharp. The misfit at a fixed object would hardly change, because that object has adapted to its guess.
     """
 
     patch: Acquisition
@@ -45,12 +45,12 @@ class Trials:
 
     @classmethod
     def of(cls, acquisition: Acquisition, *, side: int = PATCH, room: float = 0.5, every_edge: bool = False) -> Trials:
-        """Trials on the liveliest patch of ``side`` pixels; LEDs may move by ``room`` (in units of the NA).
+        """Trials on the patch of ``side`` pixels with the most structure; LEDs may move by ``room`` (in units of NA).
 
-        With ``every_edge``, frames at the pupil's edge take part whether or not they contradict its place.
+        With ``every_edge``, frames at the pupil's edge are used even if they contradict its place.
         """
         patch = most_detailed_patch(acquisition, side)
-        # A measured pupil lies on the grid of the whole frame; trials do without what it adds.
+        # A measured pupil lies on the grid of the whole frame; trials do not use it.
         # Frames count in units of the object, however long they were exposed.
         weights = patch.frame_weights if every_edge else _without_the_edge(patch)
         weights = weights / (1.0 if patch.gains is None else np.asarray(patch.gains))
@@ -77,8 +77,8 @@ class Trials:
     ) -> float:
         """The misfit, in the amplitude loss, of the last of a few sweeps of EPRY with this guess.
 
-        With ``free_pupil`` the pupil is recovered beside the object, in some more sweeps: aberrations then hide less of
-        what the guess explains. It would absorb a defocus.
+        With ``free_pupil`` the pupil is recovered too, in some more sweeps, so that aberrations hide less of what the
+        guess explains. A free pupil would absorb a defocus.
         """
         patch = self.patch
         try:
@@ -134,8 +134,8 @@ class Trials:
 def _without_the_edge(patch: Acquisition) -> NDArray[np.float64]:
     """The weights of the patch, 0 for LEDs near the pupil's edge whose frames contradict the side they are believed on.
 
-    One LED on the wrong side adds or takes direct light, which outweighs everything else a trial can tell. Where the
-    brightness of the frames agrees with their sides, those at the edge are the best witnesses there are, and stay.
+    One LED on the wrong side adds or removes direct light, which outweighs everything else that a trial can tell. If
+    the brightness of frames at the edge agrees with their sides, they are the best evidence, and are kept.
     """
     weights, optics = patch.frame_weights, patch.optics
     radius = np.hypot(*patch.illumination.directions(patch.patch_center).T)
@@ -187,7 +187,7 @@ def _part_of_mask(acquisition: Acquisition, part: tuple[slice, slice]) -> NDArra
 def most_detailed_corner(acquisition: Acquisition, height: int, width: int) -> tuple[int, int]:
     """(top, left) of the part with the most fine structure in the frame that is lit most nearly along the axis.
 
-    Fine structure scatters light into all frames; one large dark square has the largest variance, and tells nothing.
+    Fine structure scatters light into all frames; one large dark square would have a large variance but tell nothing.
     """
     from scipy.ndimage import gaussian_laplace, uniform_filter
 

@@ -19,8 +19,8 @@ PASSES_TO_FADE = 5.0
 class Calibrator(ABC):
     """One thing about the microscope that is not known well, refined while a solver works.
 
-    The solver computes a gradient over a minibatch; meanwhile :meth:`watch` sees each LED's contribution. Then
-    :meth:`revise` may return a better model, with which the solver goes on. Between the two nothing is read twice.
+    The solver computes a gradient over a minibatch, and :meth:`watch` sees each LED's contribution. Then
+    :meth:`revise` may return a better model, with which the solver continues. Nothing is read twice.
     """
 
     name: ClassVar[str]
@@ -30,7 +30,7 @@ class Calibrator(ABC):
     """Whether it is the pupil that is refined."""
 
     def watch(self, seen: Contributions) -> None:  # noqa: B027 - only for those that watch
-        """Take note of what a group of LEDs adds to the gradient that is being computed."""
+        """Note what a group of LEDs adds to the gradient that is being computed."""
 
     def forget(self) -> None:  # noqa: B027 - only for those that watch
         """Drop what was watched since the last revision: that gradient is not used."""
@@ -41,11 +41,11 @@ class Calibrator(ABC):
 
     @abstractmethod
     def measurements_grew(self, share: float) -> None:
-        """What was all of the measurements is now ``share`` of them: passes that were made count so much less."""
+        """Measurements were added: the old ones are now this ``share`` of all, so past passes count that much less."""
 
     @abstractmethod
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything beside the model that is needed to go on exactly."""
+        """Everything besides the model that is needed to continue exactly."""
 
     @abstractmethod
     def load_state_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -76,9 +76,9 @@ class Schedule:
 class GaussNewton:
     """θ ← θ − rate/(1 + passes/5) · H⁻¹ g, with g from each minibatch and H averaged over the minibatches seen.
 
-    A minibatch tells the gradient of its own measurements, and little of the curvature: H is a mean that forgets at
-    the rate ``memory``, so that it follows an object that is still changing. A small multiple of its mean diagonal
-    keeps parameters at rest about which the frames say nothing.
+    A minibatch gives the gradient of its own measurements, and says little about the curvature. So H is a running mean
+    with the rate ``memory``, which follows an object that is still changing. A small multiple of its mean diagonal
+    holds parameters still about which the frames say nothing.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Several calibrators as one, and their state beside that of the solver."""
+"""Several calibrators as one, and their state."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fouriscope.forward.objects import RealArray
 
 
 class Calibration:
-    """Calibrators that take turns, each on its own or together, beside any solver.
+    """Calibrators that take turns, alone or together, with any solver.
 
-    Set it as ``solver.calibration`` before the first step. Each gradient of the solver is shown to those that watch;
-    after it each may revise the model, which the solver then goes on with. The model as found is
+    Set it as ``solver.calibration`` before the first step. Each gradient of the solver is shown to those that watch.
+    After it, each may revise the model, with which the solver then continues. The model as found is
     ``solver.fidelity.model``: its ``pupil``, ``illumination`` and ``gains``.
 
     Parameters
@@ -32,7 +32,7 @@ class Calibration:
         self.calibrators = list(calibrators)
         names = [one.name for one in self.calibrators]
         if len(set(names)) != len(names):
-            raise InvalidInputError(f"each kind of calibration can be used once, got {', '.join(names)}")
+            raise InvalidInputError(f"each kind of calibration can be used only once, got {', '.join(names)}")
         self._watchers = [one for one in self.calibrators if one.watches]
 
     @property
@@ -70,7 +70,7 @@ class Calibration:
             one.measurements_grew(share)
 
     def state_arrays(self, model: ForwardModel) -> dict[str, NDArray[Any]]:
-        """Everything that is needed to go on exactly, the model as found included."""
+        """Everything that is needed to continue exactly, including the model as found."""
         own = {f"{one.name}.{key}": array for one in self.calibrators for key, array in one.state_arrays().items()}
         return own | {f"model.{key}": array for key, array in model_arrays(model).items()}
 

@@ -1,4 +1,4 @@
-"""How bright each LED is beside the others."""
+"""How bright each LED is compared with the others."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class LEDGains(Calibrator):
     For a given object the best gain of a frame is known in closed form (:meth:`Loss.best_gain`). Every few gradients
     the gains of the minibatch go a part of the way there.
 
-    Gauge: the brightness of the object. The geometric mean of the bright-field gains stays as it was (1, unless the
-    model has gains of its own); that of all gains, if there is no bright field.
+    Gauge: the brightness of the object. The geometric mean of the bright-field gains does not change (it is 1, unless
+    the model has its own gains); if there is no bright field, that of all gains does not.
 
     Parameters
     ----------
     every
-        Gradients from one turn to the next; a turn costs half as much as one.
+        Gradients from one turn to the next; a turn costs half as much as a gradient.
     start
-        Passes over the measurements before the first turn. Dark frames grow slowly with the object, and a gain that
-        makes up for what is not there yet would keep it from coming.
+        Passes over the measurements before the first turn. Predicted dark frames grow slowly with the object. A gain
+        that makes up for what is still missing would keep it missing.
     rate
-        The part of the way, in the logarithm.
+        How far the gains go towards the best ones in a turn, in the logarithm.
     dark_share
-        Of that part in the dark field. Dark frames are explained by the object and by the gain alike, and the object
+        The share of ``rate`` in the dark field. The object and the gain can both explain a dark frame, and the object
         must be faster.
     bound
         Gains stay within 1/bound … bound of where they began.
@@ -65,7 +65,7 @@ class LEDGains(Calibrator):
         logs[used] += rates * np.log(gain_ratios(fidelity, x, used))
         counted = fidelity.weights > 0
         bright = model.geometry.bright_field & counted
-        # A frame that is left out is never fitted: its gain stays 1 instead of drifting with the gauge of the others.
+        # A frame that is left out is never fitted. Its gain stays 1 and does not drift with the gauge of the others.
         moved = logs - self._began
         moved[counted] -= moved[bright if bright.any() else counted].mean()
         limit = np.log(self.bound)

@@ -1,4 +1,4 @@
-"""The pupil bin by bin, smoothly: whatever the lens does that no Zernike polynomial describes, and its modulus."""
+"""The pupil bin by bin, smoothed: what no Zernike polynomial describes, and the modulus."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from fouriscope.parallel import run_sliced
 class PixelPupil(Calibrator):
     r"""The array A of the pupil P = A exp(i …), bin by bin within the disc: log A ← log A − rate · 2G / (H + damping).
 
-    With b_i = P_i S_i O and D_i = ∂d/∂b̄_i, G = Σ_i conj(b_i) D_i holds both derivatives, 2 Re G that by log \|A\| and
-    2 Im G that by its phase, and H = Σ_i ½ d″ \|b_i\|² is their curvature in each bin. (That each LED sees A moved by a
-    fraction of a bin is in the model, but not carried into G.) Both are smoothed over a part of the disc before the
-    division: a lens has no fine structure, and bins that are free one by one fit the noise of bright-field frames.
+    With b_i = P_i S_i O and D_i = ∂d/∂b̄_i, G = Σ_i conj(b_i) D_i holds both derivatives: 2 Re G with respect to log
+    \|A\| and 2 Im G with respect to its phase. H = Σ_i ½ d″ \|b_i\|² is their curvature in each bin. (Each LED sees A
+    moved by a fraction of a bin. This is in the model, but not carried into G.) Both are smoothed over a part of the
+    disc before the division: a lens has no fine structure, and free bins would fit the noise of bright-field frames.
 
-    Gauge: after each step the mean modulus within the disc is 1 (the object's brightness), and the mean phase and the
-    tilt are taken off (the object's phase and place).
+    Gauge: after each step the mean modulus within the disc is set to 1 (the object's brightness), and the mean phase
+    and the tilt are subtracted (the object's phase and place).
 
     Parameters
     ----------
     rate
-        Of the step, which is made once a pass.
+        Rate of the step, which is made once per pass.
     start
-        Passes over the measurements before the first step: the object must mean something.
+        Passes over the measurements before the first step, so that the object means something.
     damping
-        Beside the mean of H over the disc.
+        Damping, in units of the mean of H over the disc.
     modulus
-        (least, most) of \|A\|: a lens neither blocks nor amplifies much.
+        Bounds (least, most) of \|A\|: a lens neither blocks nor amplifies much.
     smooth
         Standard deviation of the Gaussian, in radii of the disc; 0 leaves every bin free.
     """
@@ -57,7 +57,7 @@ class PixelPupil(Calibrator):
     ) -> None:
         if not (rate > 0 and damping > 0 and 0 <= modulus[0] < 1 < modulus[1] and smooth >= 0):
             raise InvalidInputError(
-                "rate and damping must be positive, modulus enclose 1 and smooth be at least 0, got "
+                "rate and damping must be positive, modulus must enclose 1 and smooth must be at least 0, got "
                 f"{rate}, {damping}, {modulus} and {smooth}"
             )
         self.rate, self.start, self.damping, self.modulus, self.smooth = rate, start, damping, modulus, smooth

@@ -22,8 +22,8 @@ GROUP = 16
 # Distance, in bins, over which a frame's change with its direction is differenced. The edge of the pupil is hard, so
 # over much less than a bin only a few of its steps would be seen.
 REACH = 0.5
-# A frame must hold this many times the energy of its noise: of fainter ones the object explains the noise as well, and
-# LEDs would follow it.
+# A frame must hold this many times the energy of its noise. The object explains the noise of fainter ones as well as a
+# move would, so LEDs would follow the noise.
 LEAST_SIGNAL = 25.0
 # In one turn an LED moves by no more than this, in bins.
 LONGEST = 0.25
@@ -37,24 +37,24 @@ class LEDPositions(Calibrator):
 
         δ ← δ + (2 JᵀJ + T/s²)⁻¹ (2 Jᵀ(√y − a) − T/s² δ).
 
-    T/s² stands for the belief that LEDs are within s bins (``spread``) of where they should be, against noise of the
-    temperature T = 2 ‖√y − a‖²/pixels. (To compare misfits beside the place of an LED would not do: the
-    object has adapted itself to that place, and the edge of the pupil gives the misfit a lopsided cusp wherever it is.)
+    T/s² expresses the belief that LEDs are within s bins (``spread``) of where they should be, against noise of the
+    temperature T = 2 ‖√y − a‖²/pixels. (Comparing misfits around the place of an LED would not work: the object has
+    adapted to that place, and the edge of the pupil gives the misfit a lopsided cusp everywhere.)
 
-    Gauge: the mean of the moves is taken off, because a common shift is the same as a wedge in the sample. LEDs whose
-    direct light would enter or leave the pupil on the way stay, and so do those of frames fainter than 25 times
+    Gauge: the mean of the moves is subtracted, because a common shift is the same as a wedge in the sample. LEDs whose
+    direct light would enter or leave the pupil on the way are not moved, nor are those of frames fainter than 25 times
     the noise T.
 
     Parameters
     ----------
     every
-        Gradients from one turn to the next; a turn costs two or three of them.
+        Gradients from one turn to the next; a turn costs as much as two or three of them.
     start
-        Passes over the measurements before the first turn: the object must mean something.
+        Passes over the measurements before the first turn, so that the object means something.
     spread
         s, in bins.
     bound
-        In bins: farther no LED goes.
+        How far an LED may move, in bins.
     """
 
     name = "leds"
@@ -62,7 +62,7 @@ class LEDPositions(Calibrator):
     def __init__(self, *, every: int = 3, start: float = 3.0, spread: float = 0.5, bound: float = 2.0) -> None:
         if every < 1 or not (start >= 0 and spread > 0 and bound > 0):
             raise InvalidInputError(
-                f"every must be at least 1, start not negative, spread and bound positive, got {every}, {start}, "
+                f"every must be at least 1, start at least 0, spread and bound positive, got {every}, {start}, "
                 f"{spread} and {bound}"
             )
         self.spread, self.bound = spread, bound
@@ -141,7 +141,7 @@ def as_array(illumination: Illumination) -> tuple[LEDArray, Pairs | None]:
     if isinstance(base, Directions):
         return LEDArray.from_directions(base.na, base.height or 1.0), shifts
     raise InvalidInputError(
-        f"only LED arrays and directions can be moved as a whole, with one LED a frame, got {type(base).__name__}"
+        f"only LED arrays and directions can be moved as a whole, with one LED per frame, got {type(base).__name__}"
     )
 
 

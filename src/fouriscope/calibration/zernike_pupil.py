@@ -24,17 +24,17 @@ MODES = tuple(range(4, 16))
 class ZernikePupil(Calibrator):
     r"""c_j of the pupil P_i = A_i exp(i Σ_j c_j Z_j), by stochastic Gauss–Newton steps on the data fidelity itself.
 
-    With b_i = P_i S_i O the spectrum of a frame's field and D_i the derivative of d by it, which the object's gradient
-    needs too,
+    With b_i = P_i S_i O the spectrum of a frame's field, and D_i the derivative of d with respect to it, which the
+    object's gradient needs too,
 
         ∂d/∂c_j = Σ_i Σ_m Z_j(m) · 2 Im{ conj(b_i) D_i }(m),
         H_jk ≈ Σ_i ½ d″ · [ Σ_m Z_j Z_k \|b_i\|² − Σ_m Z_j \|b_i\|² Σ_m Z_k \|b_i\|² / Σ_m \|b_i\|² ].
 
-    H is the curvature on the assumption that half of a change of the field is a change of its modulus; what is
-    subtracted is the constant phase of a frame, which no camera sees and which the direct light would otherwise
-    dominate. Polynomials need only moments of the boxes, Σ y^p x^q \|b\|²: some ten operations a pixel.
+    H is the curvature, assuming that half of a change of the field is a change of its modulus. The subtracted term is
+    the constant phase of a frame, which no camera sees and which the direct light would otherwise dominate.
+    Polynomials need only moments of the boxes, Σ y^p x^q \|b\|²: about ten operations per pixel.
 
-    Gauge: piston (j = 1) and tilt (2, 3) stay as they are. Frames do not know the first; the second is a shift of the
+    Gauge: piston (j = 1) and tilt (2, 3) do not change. Frames do not show the first; the second is a shift of the
     object. The modulus of the pupil stays 1.
 
     Parameters
@@ -42,7 +42,7 @@ class ZernikePupil(Calibrator):
     modes
         Noll indices that may change; the others of the model's pupil stay.
     rate
-        Of the Gauss–Newton steps. It fades as 1/(1 + passes/5), because minibatches are noisy to the end.
+        Rate of the Gauss–Newton steps. It fades as 1/(1 + passes/5), because minibatches are noisy to the end.
     largest_step
         The largest change of a coefficient in one step, in radians.
 
@@ -68,8 +68,8 @@ class ZernikePupil(Calibrator):
         self.modes = tuple(int(mode) for mode in modes)
         if not self.modes or min(self.modes) < 4 or len(set(self.modes)) != len(self.modes):
             raise InvalidInputError(
-                "modes are Noll indices from 4 (defocus) on, each once: piston and tilts cannot be told from the "
-                f"object; got {self.modes}"
+                "modes must be Noll indices from 4 (defocus) on, each once: piston and tilts cannot be told from "
+                f"the object; got {self.modes}"
             )
         if not (rate > 0 and largest_step > 0):
             raise InvalidInputError(f"rate and largest_step must be positive, got {rate} and {largest_step}")

@@ -120,7 +120,7 @@ def main() -> None:
 
 
 def program() -> None:
-    """What a terminal runs: :func:`main` without Python's warnings, which speak to programmers; ``-W`` brings them."""
+    """What a terminal runs: :func:`main` without Python's warnings, which are for programmers; ``-W`` shows them."""
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
     main()

@@ -89,7 +89,7 @@ def run_demo(
             console,
         )
         _report(out, data, truth, results, console)
-        console.print("the page stays until Ctrl-C")
+        console.print("press Ctrl-C to close the page")
         with asked_to_end() as ended:
             ended.wait()
 
@@ -160,7 +160,5 @@ def _report(out: Path, data: Acquisition, truth: NDArray[Any], results: dict[str
             f"{1e3 * last.seconds / last.iteration:.1f}",
         )
     console.print(table)
-    console.print(
-        "The SNR leaves out a constant phase, which no frame can tell. The raw SNR includes it; 1 dB is normal."
-    )
+    console.print("The SNR leaves out a constant phase, which no frame shows. The raw SNR includes it; 1 dB is normal.")
     console.print(f"look at {escape(str(out / 'demo.png'))} and {escape(str(out / 'convergence.png'))}")

@@ -64,7 +64,7 @@ def run_denoise(
     stored = read_image(image)
     if out.suffix.lower() == ".png" and stored.dtype not in (np.uint8, np.uint16):
         raise InvalidInputError(
-            f"{out}: a PNG holds 8 or 16 bits, {image.name} holds {stored.dtype}; write .tif or .npy instead"
+            f"{out}: a PNG holds 8 or 16 bits, but {image.name} holds {stored.dtype}; write .tif or .npy instead"
         )
     started = time.perf_counter()
     denoised = denoiser.denoise(_as_float(stored), sigma)
@@ -126,7 +126,7 @@ def read_image(path: Path) -> NDArray[Any]:
     if image.ndim == 3 and image.shape[-1] in (2, 3, 4):
         raise InvalidInputError(f"{path}: expected a grey image, got colour, shape {image.shape}; convert it first")
     if image.dtype.kind == "b":
-        raise InvalidInputError(f"{path}: expected grey values, got true and false")
+        raise InvalidInputError(f"{path}: expected grey values, got only true and false")
     if image.dtype.kind in "ui":
         image = image.astype(image.dtype.newbyteorder("="))
     elif image.dtype.kind == "f":
@@ -190,7 +190,7 @@ def _unreadable(path: Path, what: str, error: BaseException) -> InvalidInputErro
 
 
 def write_image(path: Path, image: NDArray[Any], stored_as: np.dtype[Any]) -> None:
-    """Write what was denoised: a PNG rounded and clipped to the depth that came, TIFF and npy as they are, in float."""
+    """Write the denoised image: a PNG rounded and clipped to the depth of the input, TIFF and npy as floats."""
     buffer = io.BytesIO()
     if path.suffix.lower() == ".png":
         from PIL import Image

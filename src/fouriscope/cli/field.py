@@ -69,8 +69,8 @@ def run_field(
             console.print(f"{name:<25}{escape(value)}")
         if worker_bytes is not None and worker_bytes < planned.worker_bytes:
             raise InvalidInputError(
-                f"a worker needs about {format_bytes(planned.worker_bytes)}, --memory gives it {memory}; give more, or "
-                "smaller tiles with --tile"
+                f"a worker needs about {format_bytes(planned.worker_bytes)}, but --memory is {memory}; give more, or "
+                "use smaller tiles with --tile"
             )
         return 0
     folder = out if out is not None else base / "field"
@@ -118,7 +118,7 @@ def _report(result: FieldResult, console: Console) -> None:
     if len(result.failed) > SHOWN_FAILURES:
         console.print(f"and {len(result.failed) - SHOWN_FAILURES} more; all are in {escape(str(result.path))}/result")
     if result.failed:
-        console.print("the same command tries them again; where no neighbour covers them the result is NaN")
+        console.print("give the same command to try them again; the result is NaN where no neighbour covers them")
     written = sorted(path.name for path in (result.path / "result").iterdir())
     console.print(f"{escape(str(result.path))}/result: {', '.join(written)}")
 
@@ -133,8 +133,8 @@ def forecast_lines(plan: Forecast) -> list[tuple[str, str]]:
     return [
         ("tiles", f"{len(tiling)} ({tiling.lattice[0]} × {tiling.lattice[1]}) of {tile_rows} frame pixels"),
         ("object", f"{rows} × {columns} pixels of {plan.field.pixel * 1e6:.4g} µm"),
-        ("measured here", f"{iteration} an iteration, {setup} to begin"),
-        ("a tile", f"{plan.iterations} iterations, {whole} on one core"),
+        ("measured here", f"{iteration} per iteration, {setup} to begin"),
+        ("one tile", f"{plan.iterations} iterations, {whole} on one core"),
         (
             "time",
             f"{duration(plan.seconds)} with {plan.workers} workers, {duration(plan.stitch_seconds)} of it stitching",

@@ -44,7 +44,7 @@ def run_import(
     """
     console, sets = console_of(quiet), sets or []
     if memory is not None and not to_zarr:
-        raise InvalidInputError("--memory is for rewriting the frames: give --to-zarr with it, or leave it out")
+        raise InvalidInputError("--memory is for rewriting the frames: give --to-zarr too, or leave it out")
     store, checksum = out.with_name(f"{out.stem}_frames.zarr"), ""
     if to_zarr and store.exists() and not force:
         raise InvalidInputError(f"{store} exists; choose another name with --out, or replace it with --force")
@@ -95,7 +95,7 @@ def show(imported: Imported, console: Console) -> None:
 
 
 def _shortened(value: Any) -> str:
-    """A list of many numbers as the range they have; what is short as it is."""
+    """A long list of numbers as its range; a short one as it is."""
     if isinstance(value, list) and len(value) > 12:
         return f"{len(value)} numbers, {min(value):.4g} … {max(value):.4g}"
     return str(value)

@@ -49,7 +49,7 @@ def show_info(
     console.print(f"memory                   {needed:.0f} MiB of {free:.1f} GiB free")
     if described.frames.path is None:
         if sheet is not None or frames:
-            raise InvalidInputError("frames.path is missing: without frames there is nothing to show of them")
+            raise InvalidInputError("frames.path is missing: there is nothing to show without frames")
         return 0
     seen = Described(described, base)
     # Raises where dark, flat, exposures or background do not fit the frames.
@@ -113,25 +113,25 @@ def concerns(
             if left:
                 found.append(f"frames {_listed(left)} look wrong ({suggestion.why}); leave them out: frames.reject.")
         elif key == "saturation" and section.saturation is None:
-            found.append(f"saturated pixels count: {suggestion.why}; mask them: frames.saturation = {value:g}.")
+            found.append(f"saturated pixels are not masked: {suggestion.why}; set frames.saturation = {value:g}.")
         elif key == "offset" and section.offset == 0 and section.dark is None:
             found.append(f"there are {value:g} counts in the dark; subtract them: frames.offset = {value:g}.")
         elif key == "power":
-            found.append(f"{suggestion.why}: frames.power = {value:.6g}, after which intensity is linear.")
+            found.append(f"{suggestion.why}; set frames.power = {value:.6g} to make the intensity linear.")
         elif key == "background" and section.background is None and section.dark is None:
             levels = np.array(value)
             veiled = levels > VEIL * (survey.mean - (section.offset or survey.offset))
             if 2 * veiled.sum() > (levels > 0).sum():
                 found.append(
-                    f"{veiled.sum()} dark frames lie under stray light of up to {levels.max():.4g} counts; subtract "
+                    f"{veiled.sum()} dark frames have stray light of up to {levels.max():.4g} counts; subtract "
                     'it: frames.background = "auto", or one number per frame, as `fouriscope import` writes them.'
                 )
         elif key == "bit_shift":
             found.append(f"{suggestion.why}: frames.bit_shift = {value}.")
         elif key == "gain" and not 0.5 <= value / section.gain <= 2:
             found.append(
-                f"the empty bright field is about {value:g}, frames.gain is {section.gain:g}; intensities must be in "
-                f"units of it: frames.gain = {value:g}."
+                f"the empty bright field is about {value:g} counts, but frames.gain is {section.gain:g}; intensities "
+                f"must be in units of the bright field: set frames.gain = {value:g}."
             )
     return found
 

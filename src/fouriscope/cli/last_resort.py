@@ -1,4 +1,4 @@
-"""However a command ends, it ends with one line and an exit code: of errors that were foreseen, and of all others."""
+"""However a command ends, it ends with one line and an exit code, for expected errors and for all others."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def exit_code_of(command: Callable[[], Any]) -> int:
             return _say(f"{not_written(where, error)}, then give the same command again", REFUSED)
         if isinstance(error, OSError) and error.errno is not None:
             return _say(f"{error.filename or 'output'}: {error.strerror}", REFUSED)
-        return _say(f"{_in_a_line(error)}: a mistake in fouriscope, please report it; {_details(error)}", UNEXPECTED)
+        return _say(f"{_in_a_line(error)}: a bug in fouriscope, please report it; {_details(error)}", UNEXPECTED)
 
 
 def _say(text: str, code: int) -> int:

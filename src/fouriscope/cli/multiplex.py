@@ -55,7 +55,7 @@ def run_multiplex(
     config, base = description_of(source)
     seen = Described(config, base)
     if isinstance(seen.illumination, Multiplexed):
-        raise InvalidInputError(f"{source} has several LEDs per frame already; give frames of one LED each")
+        raise InvalidInputError(f"{source} already has several LEDs per frame; give frames of one LED each")
     path = Path(patterns)
     table = (
         read_patterns(path, len(seen.illumination))

@@ -1,4 +1,4 @@
-"""`fouriscope paper`: the paper's figures and numbers, beside the published ones."""
+"""`fouriscope paper`: the paper's figures and numbers, compared with the published ones."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def run_paper_command(
     console = console_of(quiet)
     figures, squares = _wanted(figure, data, zoom or [])
     if bandwidth and not figures:
-        raise InvalidInputError("--bandwidth is simulated, for figures 1 to 3; figure 4 is measured")
+        raise InvalidInputError("--bandwidth is for the simulated figures 1 to 3; figure 4 is measured")
     specimen = None if data is None else Specimen.load(data)
     if specimen is not None:
         for square in squares:
@@ -120,7 +120,7 @@ def run_paper_command(
                 figure4()
                 write_pages(out, figure4_page(*measured[0]))
         except KeyboardInterrupt:
-            console.print(f"interrupted; the same command goes on from what is in {escape(str(out))}")
+            console.print(f"interrupted; give the same command to continue from what is in {escape(str(out))}")
             raise
     if summary is not None:
         _print(summary, console)
@@ -134,10 +134,10 @@ def run_paper_command(
 def _wanted(figure: str, data: Path | None, zooms: Sequence[str]) -> tuple[set[str], list[Zoom]]:
     """Which of figures 1 to 3 to run (figure 4 is run where there are data), and the close-ups of figure 4."""
     if figure not in (*FIGURES, "4", "all"):
-        raise InvalidInputError(f"--figure is 1, 2, 3, 4 or all, got {figure!r}")
+        raise InvalidInputError(f"--figure must be 1, 2, 3, 4 or all, got {figure!r}")
     if figure == "4" and data is None:
         raise InvalidInputError(
-            "figure 4 is made from measured frames: name their configuration (from `fouriscope import`) with --data"
+            "figure 4 needs measured frames: give their configuration (from `fouriscope import`) with --data"
         )
     if figure in FIGURES and data is not None:
         raise InvalidInputError(f"--data belongs to figure 4, but --figure is {figure}; leave one of them out")
@@ -154,7 +154,9 @@ def _square(words: str) -> Zoom:
     try:
         row, column, size = (int(part) for part in parts)
     except ValueError:
-        raise InvalidInputError(f"--zoom is row,column,size in pixels, such as 120,300,90, got {words!r}") from None
+        raise InvalidInputError(
+            f"--zoom must be row,column,size in pixels, such as 120,300,90, got {words!r}"
+        ) from None
     return row, column, size
 
 

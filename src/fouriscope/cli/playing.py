@@ -24,13 +24,13 @@ PAUSE = 0.3
 def play(
     out: Path, data: Acquisition, document: dict[str, Any], *, rate: float, order: str, seed: int, console: Console
 ) -> None:
-    """Write ``config.toml`` and then, ``rate`` a second, one TIFF a frame into ``frames/``, as a camera program would.
+    """Write ``config.toml``, then one TIFF per frame into ``frames/``, ``rate`` per second, as a camera program does.
 
-    Each file is written in two halves with a pause in between and without another name to begin with: whoever reads
-    one too early reads half a frame.
+    Each file is written in two halves with a pause in between, under its final name: a program that reads it too early
+    reads half a frame.
     """
     if not (np.isfinite(rate) and rate > 0):
-        raise InvalidInputError(f"--rate must be a positive number of frames a second, got {rate}")
+        raise InvalidInputError(f"--rate must be a positive number of frames per second, got {rate}")
     folder, leds = out / "frames", led_order(data, order, seed)
     names = [f"led_{led:03d}.tif" for led in range(len(data))]
     frames = data.frames.frames if isinstance(data.frames, CalibratedFrames) else data.frames
@@ -38,7 +38,7 @@ def play(
     section = {**document["frames"], "path": "frames", "files": names}
     write_text(out / "config.toml", tomli_w.dumps({**document, "frames": section}))
     console.print(
-        f"{len(leds)} frames come to {escape(str(folder))}, {rate:g} a second; meanwhile, elsewhere:\n"
+        f"writing {len(leds)} frames into {escape(str(folder))}, {rate:g} per second; in another terminal, run:\n"
         f"fouriscope watch {escape(str(folder))} --config {escape(str(out / 'config.toml'))}"
     )
     began = time.monotonic()

@@ -107,7 +107,7 @@ def duration(seconds: float) -> str:
 def snr_line(record: Record) -> str:
     """How far the estimate is from a known truth, in words."""
     return (
-        f"SNR {record.snr:.2f} dB against the truth, apart from a constant phase, which no frame can tell "
+        f"SNR {record.snr:.2f} dB against the truth, without the constant phase, which no frame shows "
         f"(with it {record.snr_raw:.2f} dB)"
     )
 
@@ -149,7 +149,7 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
     """SIGTERM, which batch systems send before they kill, and SIGHUP of a terminal that is closed end the block as
-    Ctrl-C does; a command that was started with nohup goes on."""
+    Ctrl-C does; a command that was started with nohup continues."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -172,5 +172,5 @@ def _handled(numbers: Sequence[signal.Signals], handler: Handler) -> Iterator[No
 
 
 def heeded(numbers: Sequence[signal.Signals]) -> list[signal.Signals]:
-    """Those that are not ignored; Ctrl-C is heeded always: who starts us in the background of a script ignores it."""
+    """Those that are not ignored. Ctrl-C always counts: shells ignore it for background processes of a script."""
     return [number for number in numbers if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN]

@@ -125,9 +125,9 @@ def run_simulation(
     if not (np.isfinite(phase_range) and phase_range > 0):
         raise InvalidInputError(f"--phase-range must be positive, got {phase_range}")
     if curvature and not field:
-        raise InvalidInputError("--field-curvature changes over the field: give --field, too")
+        raise InvalidInputError("--field-curvature needs a field: give --field too")
     if live and field:
-        raise InvalidInputError("--live plays the frames of one patch: leave out --field")
+        raise InvalidInputError("--live is for the frames of one patch: leave out --field")
     _check_new(out)
     _check_memory(frame, radius, field)
     camera = None if photons is None else Camera(photons, offset=100)
@@ -201,7 +201,7 @@ def run_hostile(out: Path, seed: int, console: Console) -> None:
     write_text(out / "config.toml", tomli_w.dumps(document))
     rows, columns = data.frame_shape
     console.print(
-        f"{escape(str(out))}: {len(data)} frames of {rows} × {columns}, a sample called {microscope.sample}; the truth "
+        f"{escape(str(out))}: {len(data)} frames of {rows} × {columns}, sample: {microscope.sample}; the truth "
         f"is in truth.tif and truth.json\nnext: fouriscope reconstruct {escape(str(out / 'config.toml'))}"
     )
 
@@ -248,7 +248,7 @@ def _check_memory(frame: int, radius: float, field: bool) -> None:
     available = memory_available()
     if needed > available:
         raise InsufficientMemoryError(
-            f"{len(leds)} frames of {frame} × {frame} and their object need about {needed / 2**30:.1f} GiB, "
+            f"{len(leds)} frames of {frame} × {frame} and their object need about {needed / 2**30:.1f} GiB, but "
             f"{available / 2**30:.1f} GiB are free; give a smaller --frame or --radius"
         )
 
@@ -275,7 +275,7 @@ def write_field(out: Path, simulation: FieldSimulation, illumination: dict[str, 
 
 
 def write_acquisition(out: Path, data: Acquisition, illumination: dict[str, Any]) -> None:
-    """frames.tif (one page a frame), truth.tif, and the configuration that names them, which comes last."""
+    """frames.tif (one page per frame), truth.tif, and the configuration that names them, which comes last."""
     frames = data.frames.frames if isinstance(data.frames, CalibratedFrames) else data.frames
     write_tiff(out / "frames.tif", np.stack([frames.frame(index) for index in range(len(data))]))
     write_text(out / "config.toml", tomli_w.dumps(describe_acquisition(out, data, illumination)))

@@ -66,7 +66,7 @@ def run_colours(
 
 
 def describe_colours(microscope: ColourMicroscope, radius: float) -> dict[str, Any]:
-    """colour.toml: the array is where it is said to be, so only the focus of each channel is sought."""
+    """colour.toml: the array is as described, so only the focus of each channel is searched for."""
     frames: dict[str, Any] = {"offset": microscope.camera.offset, "gain": microscope.gain}
     if microscope.stored != "files":
         frames |= {"path": "frames.tif", "crosstalk": [list(row) for row in microscope.crosstalk]}

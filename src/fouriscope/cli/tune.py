@@ -59,7 +59,7 @@ def run_tuning(
     """
     console = console_of(quiet)
     if criterion not in (None, "truth", "held-out"):
-        raise InvalidInputError(f"--criterion is truth or held-out, got {criterion!r}")
+        raise InvalidInputError(f"--criterion must be truth or held-out, got {criterion!r}")
     load_config(config)  # its errors are better than those of a file that is only text
     document = tomlkit.parse(config.read_text(encoding="utf-8"))
     _use_present_names(document)
@@ -74,7 +74,7 @@ def run_tuning(
             picture = picture.with_name(f"{picture.stem}-{tuned}{picture.suffix}")
         if found.flat:
             flat = True
-            console.print(f"{tuned}: {_flatness(found)}; nothing is chosen, and nothing is written")
+            console.print(f"{tuned}: {_flatness(found)}; nothing was chosen, and nothing was written")
             if figure is None:
                 continue
         plots.save_figure(found.figure(), picture)
@@ -85,15 +85,13 @@ def run_tuning(
             console.print(f"{chosen} = {value:.4g}  ({_reason(found)}; curve: {escape(str(picture))})")
         low, high = found.range
         if low < high:
-            console.print(f"  from {low:.3g} to {high:.3g} nothing tells {tuned} from the best")
+            console.print(f"  values of {tuned} from {low:.3g} to {high:.3g} are as good as the best")
         if found.best in (0, len(found.trials) - 1):
-            console.print(
-                f"  the best lies at the end of what was tried: begin with {tuned} = {found.value:.3g} and tune again"
-            )
+            console.print(f"  the best lies at the end of the range: set {tuned} = {found.value:.3g} and tune again")
         written = True
     if not dry_run and written:
         write_text(config, tomlkit.dumps(document))
-        console.print(f"written to {escape(str(config))}; now: fouriscope reconstruct {escape(str(config))}")
+        console.print(f"written to {escape(str(config))}; next: fouriscope reconstruct {escape(str(config))}")
     return int(flat)
 
 
@@ -121,7 +119,7 @@ def _tune(
     wanted = cast(Criterion, criterion or ("held-out" if data.truth is None else "truth"))
     with (
         graceful_interrupt() as interrupt,
-        console.status(f"{key}: a first run, from nothing, for the trials to start from") as status,
+        console.status(f"{key}: a first run, where the trials will start") as status,
     ):
 
         def tell(trial: Trial) -> None:

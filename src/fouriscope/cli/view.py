@@ -41,7 +41,7 @@ def run_view(
     folders = run_folders(runs)
     with asked_to_end() as ended, served(folders, console=console, port=port, browser=browser, quiet=quiet):
         if not quiet:
-            console.print("Ctrl-C ends the page; runs go on without it")
+            console.print("press Ctrl-C to close the page; runs continue without it")
         ended.wait()
 
 
@@ -82,8 +82,8 @@ def served(
 def opened(server: ViewServer) -> Iterator[None]:
     """Open the page in the browser.
 
-    What a program is called with is seen by every user of the machine. So the browser is not given the address, which
-    holds the token, but a file that leads to it and that nobody else may read; it is gone as soon as it was used.
+    Every user of the machine can see the arguments of a program. So the browser is not given the address, which holds
+    the token, but a file that leads to it and that nobody else may read. The file is deleted as soon as it was used.
     """
     handle, name = tempfile.mkstemp(prefix="fouriscope-view-", suffix=".html")  # mode 600
     page = Path(name)

@@ -60,12 +60,12 @@ def run_watch(
         silence=_silence(until),
         tell=lambda line: console.print(escape(line)),
     )
-    waiting = "" if folder.is_dir() else ", which is not there yet"
-    console.print(f"waiting for frames in {escape(str(folder))}{waiting}; Ctrl-C ends")
+    waiting = "" if folder.is_dir() else ", which does not exist yet"
+    console.print(f"waiting for frames in {escape(str(folder))}{waiting}; press Ctrl-C to stop")
     with asked_to_stop() as asked, _shown(console, watched) as progress:
         result = watched.run(callbacks=progress, asked_to_stop=asked, checkpoint_seconds=checkpoint_seconds)
     if result is None:
-        console.print("no bright-field frame has come, so nothing was reconstructed, and nothing written")
+        console.print("no bright-field frame has arrived, so nothing was reconstructed or written")
         return INTERRUPTED
     return _report(result, watched, run_folder, console)
 

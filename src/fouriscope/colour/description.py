@@ -17,7 +17,7 @@ from fouriscope.settings import RunConfig
 from fouriscope.settings.colour import ColourSection
 from fouriscope.settings.explaining import explain
 
-# A channel that names one of these has frames of its own; without, it is a plane of those that all channels share.
+# A channel that names one of these has its own frames. Without, it reads a plane of the frames that all channels share.
 OWN_FRAMES = {"path", "pattern", "files", "dataset", "shape"}
 # What an alignment finds for each channel; all else is geometry, which they share.
 OF_EACH = ("exposure", "focus")
@@ -69,9 +69,9 @@ class ColourDescription:
     def config(self, name: Colour, reference: dict[str, Any] | None = None) -> RunConfig:
         """The description of one channel; ``reference`` is that of the reference as its run found it.
 
-        Light of another wavelength comes from the same LEDs, so a channel takes over where they are and how large, the
-        aperture and the frames that are left out at its edge; exposures and the focus it finds for itself, the focus
-        around that of the reference.
+        Light of another wavelength comes from the same LEDs, so a channel takes over their places and size, the
+        aperture and the frames that are left out at its edge. It finds its own exposures and focus; the search for the
+        focus begins at that of the reference.
         """
         channel = self.section.channels[name]
         shared = copy.deepcopy(self.document)

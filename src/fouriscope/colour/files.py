@@ -25,12 +25,12 @@ LIGHTS = {"red": "FF0000", "green": "00FF00", "blue": "0000FF"}
 DESCRIPTIONS = {
     "amplitude": "amplitude transmittance of three wavelengths on one grid; 1 is the empty bright field",
     "phase": "phase in radians of three wavelengths on one grid, each up to a constant and whole turns",
-    "phase_flat": "unwrapped phase in radians without ramp and curvature of its background, for the eye",
+    "phase_flat": "unwrapped phase in radians without ramp and curvature of its background, for viewing",
 }
 
 
 def write_into(result: ColourResult, folder: RunFolder) -> None:
-    """The ``result`` folder of ``folder``: built beside, then renamed."""
+    """The ``result`` folder of ``folder``: built under another name, then renamed."""
     building = folder.path / ".result.part"
     shutil.rmtree(building, ignore_errors=True)
     try:
@@ -91,7 +91,7 @@ def summary(result: ColourResult) -> dict[str, object]:
     return {
         "shape": shape,
         "pixel_size_m": [height, width],
-        "stopped": "all channels are there",
+        "stopped": "all channels are done",
         "reference": result.reference,
         "channels": channels,
     }

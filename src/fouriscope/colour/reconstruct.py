@@ -1,4 +1,4 @@
-"""The channels of a description one after the other, each an ordinary run; what is done is never done again.
+"""The channels of a description one after the other, each an ordinary run; finished channels are not repeated.
 
 ::
 
@@ -44,12 +44,12 @@ def reconstruct_colour(
 ) -> ColourResult | None:
     """Reconstruct the three wavelengths that a description has in [colour], and put them together, in ``out``.
 
-    The reference comes first, aligned as [alignment] says. The other channels have the same LEDs and the same aperture:
-    they take both over, and find their own exposures, focus and pupil. Then the chromatic shift between the channels is
-    found, and all are brought to one grid (:meth:`ColourResult.of`). docs/colour.md has more.
+    The reference comes first, aligned as [alignment] says. The other channels take over its LEDs and aperture, and find
+    their own exposures, focus and pupil. Then the chromatic shift between the channels is found, and all are brought to
+    one grid (:meth:`ColourResult.of`). docs/colour.md has more.
 
-    A folder that was begun with the same description goes on: channels that are done stay, one that was interrupted is
-    resumed from its checkpoint.
+    If the folder was begun with the same description, it is continued: finished channels are kept, and one that was
+    interrupted is resumed from its checkpoint.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def reconstruct_colour(
             for line in combined.told():
                 tell(line)
         write_into(combined, folder)
-        folder.write_status("finished", "all channels are there")
+        folder.write_status("finished", "all channels are done")
     except KeyboardInterrupt:
         folder.write_status("interrupted", "in the middle of an iteration")
         raise
@@ -114,7 +114,7 @@ def _opened(described: ColourDescription, out: Path) -> RunFolder:
         raise RunFolderError(f"{out} holds another run; choose another folder")
     if folder.config() != document:
         raise RunFolderError(
-            f"{out} was begun with another description than {described.path}; put the old one back, or choose another "
+            f"{out} was begun with another description than {described.path}; restore the old one, or choose another "
             "folder"
         )
     folder.lock()

@@ -1,4 +1,4 @@
-"""Channels on one grid: how far one lies beside another, and bringing it there."""
+"""Channels on one grid: how far one is shifted against another, and shifting it back."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 ComplexArray = NDArray[Any]
 Pair = tuple[float, float]
 
-# What is slower than a share of the field is background, of which channels have each their own.
+# What is slower than this share of the field is background, which differs from channel to channel.
 SLOW = 1 / 16
 # Steps of a pixel to which a shift is found.
 STEPS = 100
 ROUNDS = 3
 # Of a pixel: by so little an image may be read beyond its edge.
 OVERHANG = 0.1
-# Of the spline that images are read between their pixels with. A cubic one dampens what lies near the band's edge.
+# Order of the spline that interpolates between pixels. A cubic one dampens what lies near the band's edge.
 ORDER = 5
 
 
 class Shift(NamedTuple):
-    """By how many pixels (down, across) an image lies beside another, and how alike they are then, from 0 to 1."""
+    """By how many pixels (down, across) an image is shifted against another, and how alike they then are, 0 to 1."""
 
     down: float
     across: float
@@ -32,8 +32,8 @@ class Shift(NamedTuple):
 def find_shift(reference: ComplexArray, image: ComplexArray) -> Shift:
     """Where ``image`` shows what ``reference`` shows: the maximum of their correlation, to a hundredth of a pixel.
 
-    Both are complex, of one shape. What is slow in them is taken off, and the rest fades out towards the edges. The
-    correlation is not whitened: beyond the band of an image there is only noise.
+    Both are complex, of one shape. Their slow parts are subtracted, and the rest fades out towards the edges. The
+    correlation is not whitened, because beyond the band of an image there is only noise.
 
     Examples
     --------
@@ -58,9 +58,9 @@ def find_shift(reference: ComplexArray, image: ComplexArray) -> Shift:
 
 
 def resampled(image: ComplexArray, shape: tuple[int, int], shift: Pair) -> ComplexArray:
-    """``image`` on a grid of ``shape`` over the same field, read ``shift`` (down, across) of *its* pixels farther on.
+    """``image`` on a grid of ``shape`` over the same field, shifted by ``shift`` (down, across) of *its* pixels.
 
-    Pixel 0 lies on pixel 0, as in the grids of frames and objects. Beyond the field there is its mirror image.
+    Pixel 0 lies on pixel 0, as in the grids of frames and objects. Beyond the field, its mirror image is used.
 
     >>> fine = resampled(np.cos(np.arange(64) / 5)[:, None] * np.ones((1, 4)) + 0j, (128, 4), (1.0, 0.0))
     >>> bool(np.allclose(fine[:100, 0], np.cos((np.arange(100) / 2 + 1) / 5), atol=1e-4))
@@ -79,7 +79,7 @@ def resampled(image: ComplexArray, shape: tuple[int, int], shift: Pair) -> Compl
 
 
 def common_window(shape: tuple[int, int], shifts: list[Pair]) -> tuple[slice, slice]:
-    """The pixels of a grid that are measured in every channel, if channels are read ``shifts`` pixels farther on.
+    """The pixels of a grid that are measured in every channel, if channels are shifted by ``shifts`` pixels.
 
     >>> common_window((10, 10), [(0.0, 0.0), (1.5, -0.2)])
     (slice(0, 8, None), slice(1, 10, None))

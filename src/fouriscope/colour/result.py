@@ -21,7 +21,7 @@ from fouriscope.run.phases import flattened
 
 FloatArray = NDArray[np.float64]
 
-# Channels that are less alike than this show nothing that both see: they stay where they are.
+# Channels that are less alike than this have nothing in common: they are not shifted.
 LEAST_LIKENESS = 0.2
 # The share of pixels that are darker than what is shown white, and the exponent of screens.
 WHITE = 0.9
@@ -39,7 +39,7 @@ class ColourResult:
     reference
         The channel to which the others were registered.
     shifts
-        By how much each channel lay beside the reference, and how alike they are; in pixels of :attr:`pixel`.
+        By how much each channel was shifted against the reference, in pixels of :attr:`pixel`, and how alike they are.
     pixel
         (height, width) of a pixel in metres, that of the finest channel.
     fields
@@ -55,10 +55,10 @@ class ColourResult:
     @classmethod
     @door
     def of(cls, channels: Mapping[Colour, Result], reference: Colour = "green") -> ColourResult:
-        """Register three results of one field: find how far each lies beside the reference, and bring it there.
+        """Register three results of one field: find the shift of each against the reference, and undo it.
 
-        An object of optical path l has a phase of 2πl/λ, so phases are compared as paths. The shift is that with which
-        two channels correlate best (:func:`~fouriscope.colour.registration.find_shift`), and one interpolation brings
+        An object of optical path l has a phase of 2πl/λ, so phases are compared as paths. The shift is the one with
+        which two channels correlate best (:func:`~fouriscope.colour.registration.find_shift`). One interpolation brings
         a channel to the finest grid of the three and to its place.
 
         Examples
@@ -83,7 +83,7 @@ class ColourResult:
         extents = {name: _extent(result) for name, result in channels.items()}
         if not all(np.allclose(extent, extents[reference], rtol=1e-6) for extent in extents.values()):
             raise InvalidInputError(
-                "channels must show one field, cut to the same window; these have the sizes "
+                "channels must show the same field, cut to the same window, but these have the sizes "
                 + ", ".join(f"{y * 1e6:.4g} × {x * 1e6:.4g} µm ({name})" for name, (y, x) in extents.items())
             )
         finest = min(channels.values(), key=lambda result: result.pixel)
@@ -125,7 +125,7 @@ class ColourResult:
 
     @cached_property
     def flattened_phase(self) -> FloatArray:
-        """(3, rows, columns) unwrapped, without ramp and curvature of the background: for the eye."""
+        """(3, rows, columns) unwrapped, without ramp and curvature of the background: for viewing."""
         pairs = zip(self.phase, self.amplitude, strict=True)
         return np.stack([flattened(phase, amplitude) for phase, amplitude in pairs])
 
@@ -144,7 +144,7 @@ class ColourResult:
         return {name: 0.0 if geometry is None else geometry.defocus for name, geometry in found.items()}
 
     def told(self) -> list[str]:
-        """What was found of each channel beside the reference, in words."""
+        """What was found of each channel compared with the reference, in words."""
         lines = []
         for name in COLOURS:
             if name == self.reference:
@@ -152,11 +152,12 @@ class ColourResult:
             shift, (height, width) = self.shifts[name], self.pixel
             apart = (self.focus[name] - self.focus[self.reference]) * 1e6
             place = (
-                f"({shift.down * height * 1e6:+.3f}, {shift.across * width * 1e6:+.3f}) µm beside {self.reference}"
+                f"shifted by ({shift.down * height * 1e6:+.3f}, {shift.across * width * 1e6:+.3f}) µm against "
+                f"{self.reference}"
                 if shift.likeness
-                else f"where it lay, too unlike {self.reference} to be registered"
+                else f"not registered, because it is too unlike {self.reference}"
             )
-            lines.append(f"{name} lies {place}, its focus {apart:+.2f} µm away")
+            lines.append(f"{name}: {place}, focus {apart:+.2f} µm away")
         return lines
 
 
@@ -166,7 +167,7 @@ def _extent(result: Result) -> tuple[float, float]:
 
 
 def _as_path(result: Result, reference: Result) -> NDArray[np.complex128]:
-    """The transmittance with its background taken off and its phase as that of the reference's wavelength."""
+    """The transmittance with its background subtracted and its phase as at the reference's wavelength."""
     ratio = 1.0
     if result.geometry is not None and reference.geometry is not None:
         ratio = result.geometry.wavelength / reference.geometry.wavelength

@@ -20,26 +20,26 @@ CATCH_UP = 20
 class ArrivingSampler(StratifiedSampler):
     """Bright and dark field in proportion, of the LEDs that have arrived; those that came late come first.
 
-    Each hand of a side (bright or dark field) begins with LEDs that are *behind*: seen less often than the mean of
-    their side, and less than :data:`CATCH_UP` times. They take at most half of the hand, the rest is dealt from the
-    shuffled deck. Within a side all of a hand weigh the same, and each side weighs as many LEDs as it has:
-    bright-field frames, which hold the curvature, have no more weight than without late ones, so that a step that
-    suited goes on suiting.
+    Each draw of a side (bright or dark field) begins with LEDs that are *behind*: seen less often than the mean of
+    their side, and less than :data:`CATCH_UP` times. They take at most half of the draw; the rest comes from the
+    shuffled deck. Within a side all LEDs of a draw have the same weight, and the weight of each side is its number of
+    LEDs. So bright-field frames, which hold the curvature, have no more weight than without late ones, and the step
+    still fits.
 
-    While some are behind, the mean that is minimised leans towards them; that is what lets them catch up. When none
-    is, draws are those of :class:`~fouriscope.fidelity.StratifiedSampler`, unbiased.
+    While some are behind, the minimised mean leans towards them, so that they catch up. When none is, draws are those
+    of :class:`~fouriscope.fidelity.StratifiedSampler`, unbiased.
 
     Parameters
     ----------
     bright_field
         One bool for each LED that may arrive.
     batch
-        LEDs of a minibatch; all that have arrived, while they are fewer. None: always all.
+        LEDs of a minibatch; all that have arrived, while they are fewer. None means always all.
 
     Attributes
     ----------
     visits, checksums
-        How often each LED was drawn, and of which frame: the state of a run says what it has seen.
+        How often each LED was drawn, and the checksum of its frame: the state of a run says what it has seen.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class ArrivingSampler(StratifiedSampler):
 
     def draw(self, rng: np.random.Generator) -> Minibatch:
         if not len(self.population):
-            raise InvalidInputError("no frame has arrived that could be drawn")
+            raise InvalidInputError("no frame has arrived yet, so none can be drawn")
         leds, weights = [], []
         for deck, share in zip(self._decks, self._shares, strict=True):
             first = self._behind(deck.cards)[: share if share == 1 else share // 2]

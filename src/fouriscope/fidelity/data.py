@@ -49,9 +49,9 @@ class DataFidelity:
     loss
         "intensity" (the paper's), "amplitude", "poisson", or a loss object.
     weights
-        w_j ≥ 0, one a frame. A frame of weight 0 is left out, whatever it holds, and J does not count it.
+        w_j ≥ 0, one per frame. A frame of weight 0 is left out, whatever it holds, and J does not count it.
     mask
-        (rows, columns) or (frames, rows, columns); True or 1 where a pixel counts. What is masked may hold NaN.
+        (rows, columns) or (frames, rows, columns); True or 1 where a pixel counts. Masked pixels may hold NaN.
         Masks of single frames may be given on demand, as anything with ``shape`` and ``frame(i)``.
 
     Examples
@@ -83,7 +83,7 @@ class DataFidelity:
         expected = (len(model), *model.frame_shape)
         if tuple(self.frames.shape) != expected:
             raise InvalidInputError(
-                f"frames of shape {expected} (LEDs, rows, columns) belong to this model, got {tuple(self.frames.shape)}"
+                f"this model needs frames of shape {expected} (LEDs, rows, columns), got {tuple(self.frames.shape)}"
             )
         self.weights = self._checked_weights(weights)
         self.mask = self._checked_mask(mask)
@@ -113,7 +113,7 @@ class DataFidelity:
             now, new = getattr(self.model, what), getattr(model, what)
             if now != new or len(model) != len(self.model):
                 raise InvalidInputError(
-                    f"a revised model keeps frames, object and precision: {len(self.model)} LEDs with {what} {now} "
+                    f"a revised model must keep frames, object and precision: {len(self.model)} LEDs with {what} {now} "
                     f"were expected, got {len(model)} with {new}"
                 )
         self.model = self._pipeline.model = model
@@ -141,7 +141,7 @@ class DataFidelity:
         return self.mean(misfits, batch)
 
     def misfits(self, x: RealArray, leds: LEDs = None) -> NDArray[np.float64]:
-        """d_j(x), unweighted, for each LED of ``leds``: who fits and who does not."""
+        """d_j(x), unweighted, for each LED of ``leds``: which frames fit and which do not."""
         everything = np.arange(len(self)) if leds is None else leds
         return self._evaluate(x, self._batch(everything), with_gradient=False)[0]
 
@@ -150,8 +150,8 @@ class DataFidelity:
     ) -> ValueAndGradient:
         """d(x) and ∇d(x) over ``leds``, or over a weighted :class:`Minibatch`.
 
-        ``observer`` is shown each LED's contribution on the way, from which derivatives with respect to the pupil
-        follow at next to no cost.
+        ``observer`` is called with each LED's contribution, from which derivatives with respect to the pupil follow at
+        almost no cost.
         """
         if observer is not None and not callable(observer):
             raise InvalidInputError(f"observer must be a function, got {told(observer)}")
@@ -169,7 +169,7 @@ class DataFidelity:
         if not isinstance(leds, Minibatch):
             return Minibatch(indices, np.ones(len(indices)), len(indices))
         if np.shape(leds.weights) != indices.shape or np.asarray(leds.weights).dtype.kind not in "fiu":
-            raise InvalidInputError(f"weights of a minibatch are one for each of its leds, got {told(leds.weights)}")
+            raise InvalidInputError(f"a minibatch needs one weight for each of its leds, got {told(leds.weights)}")
         if not (is_count(leds.size) and leds.size > 0):
             raise InvalidInputError(f"size of a minibatch must be a whole number above 0, got {told(leds.size)}")
         return leds
@@ -243,7 +243,7 @@ class DataFidelity:
             return np.ones(len(self.model))
         checked = np.asarray(weights, np.float64)
         if checked.shape != (len(self.model),):
-            raise InvalidInputError(f"one weight for each of {len(self.model)} frames, got shape {checked.shape}")
+            raise InvalidInputError(f"weights: one per frame is needed, {len(self.model)}, got shape {checked.shape}")
         if not (np.all(np.isfinite(checked)) and np.all(checked >= 0) and np.any(checked > 0)):
             raise InvalidInputError("frame weights must be finite, not negative, and not all zero")
         return checked
@@ -256,8 +256,10 @@ class DataFidelity:
         if isinstance(checked, np.ndarray) and checked.shape == (1, *shape):
             checked = checked[0]
         if tuple(checked.shape) not in {shape, (len(self.model), *shape)}:
-            raise InvalidInputError(f"a mask has the shape {shape} or {(len(self.model), *shape)}, got {checked.shape}")
-        # Of masks on demand, Acquisition.check_frames tells.
+            raise InvalidInputError(
+                f"a mask must have the shape {shape} or {(len(self.model), *shape)}, got {checked.shape}"
+            )
+        # Acquisition.check_frames checks masks on demand.
         if isinstance(checked, np.ndarray) and not np.any(checked):
-            raise InvalidInputError("the mask leaves no pixel at all")
+            raise InvalidInputError("the mask leaves no pixel; check the mask")
         return checked

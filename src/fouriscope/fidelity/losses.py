@@ -34,7 +34,7 @@ from fouriscope.errors import InvalidInputError
 
 @dataclass(frozen=True)
 class Loss(ABC):
-    """All that the rest of the package knows of a loss."""
+    """What the rest of the package needs to know about a loss."""
 
     name: ClassVar[str]
     is_projection: ClassVar[bool] = False
@@ -68,6 +68,8 @@ class Loss(ABC):
 class IntensityLoss(Loss):
     """Σ (I − y)² over the pixels of a frame, the paper's loss: right for additive noise of one variance.
 
+    Examples
+    --------
     >>> IntensityLoss().curvature(np.array([0.0, 1.0])).tolist()
     [0.0, 8.0]
     """
@@ -97,11 +99,17 @@ class IntensityLoss(Loss):
 class AmplitudeLoss(Loss):
     """Σ (√(I + ε) − √(y + ε))² over the pixels: photon noise has one variance in it, and dark field its due weight.
 
-    ``background`` ε (in units of the bright field) belongs to the noise that is there without light. For ε = 0 the mean
-    of √max(y, 0) over such noise is positive, and a fit finds light where there is none; for ε of twice the noise or
-    more √(y + ε) is nearly linear over it. ε is a constant intensity beside |ψ|², and the pair (ψ, √ε) is
-    what is projected.
+    ``background`` ε (in units of the bright field) accounts for noise that is there without light. With ε = 0 the mean
+    of √max(y, 0) over such noise is positive, and a fit finds light where there is none. With ε of twice the noise or
+    more, √(y + ε) is nearly linear over it. ε is a constant intensity added to |ψ|², and the pair (ψ, √ε) is projected.
 
+    Parameters
+    ----------
+    background
+        ε, in units of the bright field.
+
+    Examples
+    --------
     >>> AmplitudeLoss().curvature(np.array([0.0, 1.0])).tolist()
     [2.0, 2.0]
     """
@@ -148,9 +156,14 @@ class AmplitudeLoss(Loss):
 class PoissonLoss(Loss):
     """Σ I − y + (y + ε) log((y + ε)/(I + ε)), the deviance of photon counts.
 
-    ``background`` ε (in units of the bright field) is added to the prediction and to the measurement alike: it keeps
-    the logarithm finite in the dark without moving the minimum, and is how a camera's read noise of that variance
-    enters to a good approximation.
+    ``background`` ε (in units of the bright field) is added to the prediction and to the measurement. It keeps the
+    logarithm finite in the dark without moving the minimum, and is a good approximation of a camera's read noise of
+    that variance.
+
+    Parameters
+    ----------
+    background
+        ε, in units of the bright field.
     """
 
     name = "poisson"

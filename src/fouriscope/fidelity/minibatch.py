@@ -58,7 +58,7 @@ class Sampler(ABC):
 
     def __repr__(self) -> str:
         drawn = getattr(self, "batch", None) or len(self.population)
-        return f"{type(self).__name__}: {drawn} of {len(self.population)} LEDs an iteration"
+        return f"{type(self).__name__}: {drawn} of {len(self.population)} LEDs per iteration"
 
     @property
     def is_fixed(self) -> bool:

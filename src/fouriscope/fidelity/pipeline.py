@@ -41,14 +41,14 @@ class Contributions(NamedTuple):
 
 
 Observer = Callable[[Contributions], None]
-"""Whoever wants to learn from a gradient while it is computed: a calibration of the pupil."""
+"""Called with the contributions to a gradient while it is computed, such as a calibration of the pupil."""
 
 Measurements = tuple[NDArray[Any], NDArray[np.int64], NDArray[Any], NDArray[np.int64]]
 """(frames, index, masks, index): ``frames[index[b]]`` and ``masks[index[b]]`` belong to the b-th LED of a group."""
 
 
 def group_size(geometry: Geometry, itemsize: int) -> int:
-    """LEDs in flight: 64, or of large frames as many as fit into :data:`GROUP_BYTES` with their boxes, but 8.
+    """LEDs in flight: 64, or for large frames as many as fit into :data:`GROUP_BYTES` with their boxes, at least 8.
 
     >>> from fouriscope.paper import paper_model
     >>> group_size(paper_model().geometry, itemsize=4)
@@ -61,7 +61,7 @@ def group_size(geometry: Geometry, itemsize: int) -> int:
 
 
 class _Buffers(threading.local):
-    """Scratch memory, kept from call to call (fresh pages would cost a third of a small gradient), one set a thread."""
+    """Scratch memory per thread, kept from call to call (fresh pages would cost a third of a small gradient)."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}

@@ -1,7 +1,7 @@
 """Samplers: which LEDs an iteration sees.
 
-Every sampler is unbiased: the weighted mean over the minibatches it draws has the mean over all its LEDs as its
-expectation. That is what makes the online method approach the same solution as the one that uses everything.
+Every sampler is unbiased: the expectation of the weighted mean over its minibatches is the mean over all its LEDs. So
+the online method approaches the same solution as the method that uses all frames.
 """
 
 from __future__ import annotations
@@ -24,8 +24,15 @@ def _plain(leds: NDArray[np.int64]) -> Minibatch:
 class AllLEDs(Sampler):
     """Every LED of ``population`` in every iteration: the paper's "Full".
 
+    Parameters
+    ----------
+    population
+        Numbers of the LEDs.
+
+    Examples
+    --------
     >>> AllLEDs(np.arange(49))
-    AllLEDs: 49 of 49 LEDs an iteration
+    AllLEDs: 49 of 49 LEDs per iteration
     """
 
     name = "all"
@@ -43,8 +50,19 @@ class AllLEDs(Sampler):
 
 @door_class
 class FixedSubset(AllLEDs):
-    """``batch`` LEDs of ``population``, drawn once with ``rng`` and kept: the paper's "Batch" rivals.
+    """``batch`` LEDs of ``population``, drawn once with ``rng`` and kept: the paper's "Batch" methods.
 
+    Parameters
+    ----------
+    population
+        Numbers of the LEDs.
+    batch
+        LEDs of the subset.
+    rng
+        Draws the subset.
+
+    Examples
+    --------
     >>> FixedSubset(np.arange(49), 3, np.random.default_rng(0)).population.shape
     (3,)
     """
@@ -53,7 +71,7 @@ class FixedSubset(AllLEDs):
 
     def __init__(self, population: NDArray[np.int64], batch: int, rng: np.random.Generator) -> None:
         if not 1 <= batch <= len(population):
-            raise InvalidInputError(f"batch must be 1 to {len(population)}, the LEDs that there are, got {batch}")
+            raise InvalidInputError(f"batch must be from 1 to {len(population)}, the number of LEDs, got {batch}")
         super().__init__(np.sort(rng.choice(population, batch, replace=False)))
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
@@ -67,6 +85,15 @@ class FixedSubset(AllLEDs):
 class UniformSampler(Sampler):
     """``batch`` LEDs of ``population``, drawn independently, with replacement: the mathematics of the paper.
 
+    Parameters
+    ----------
+    population
+        Numbers of the LEDs.
+    batch
+        LEDs per iteration.
+
+    Examples
+    --------
     >>> UniformSampler(np.arange(1), 10).draw(np.random.default_rng(0))  # the only LED, ten times
     Minibatch: 1 LEDs, weights from 10 to 10
     """
@@ -94,7 +121,7 @@ class _Deck:
     def load(self, order: NDArray[Any]) -> None:
         """Go on with a deck that was saved; a card that is none would be read from beyond the frames."""
         if order.ndim != 1 or order.dtype != self.cards.dtype or not np.isin(order, self.cards).all():
-            raise InvalidInputError("the saved deck of the sampler holds what is not one of its LEDs")
+            raise InvalidInputError("the saved deck of the sampler holds numbers that are not its LEDs")
         self.order = order
 
     def deal(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -114,6 +141,15 @@ class _Deck:
 class EpochSampler(Sampler):
     """``batch`` LEDs of ``population`` in reshuffled epochs: every LED comes once before any comes again.
 
+    Parameters
+    ----------
+    population
+        Numbers of the LEDs.
+    batch
+        LEDs per iteration.
+
+    Examples
+    --------
     >>> sampler, rng = EpochSampler(np.arange(6), 3), np.random.default_rng(0)
     >>> sorted(int(led) for _ in range(2) for led in sampler.draw(rng).leds)
     [0, 1, 2, 3, 4, 5]
@@ -142,8 +178,19 @@ class StratifiedSampler(Sampler):
 
     At a flat start only bright-field LEDs have a gradient, and a plain minibatch may hold none of them. Here each
     holds its share (at least one, unless the batch is 1), and weights N_s/b_s · B/N correct for the rounding of the
-    share. ``bright_field`` is one bool for each LED: ``model.geometry.bright_field``.
+    share.
 
+    Parameters
+    ----------
+    population
+        Numbers of the LEDs.
+    batch
+        LEDs per iteration.
+    bright_field
+        One bool for each LED of the model: ``model.geometry.bright_field``.
+
+    Examples
+    --------
     >>> StratifiedSampler(np.arange(9), 3, np.arange(9) < 2).draw(np.random.default_rng(0))
     Minibatch: 3 LEDs, weights from 0.667 to 1.17
     """

@@ -1,9 +1,9 @@
 """Slow differences between tiles, smoothed away from their seams inwards.
 
-A tile knows the slowest parts of its phase badly: few frames show them, and uneven light is taken for them. Two
+The slowest parts of a tile's phase are uncertain: few frames show them, and uneven light is mistaken for them. Two
 neighbours then differ in their overlap by a curve that no constant and no ramp removes, and blending within the narrow
-overlap leaves a step that shows as a lattice. So the slow part of what they differ by is shared out over half a tile to
-either side. Nothing new is known by that: slow errors stay in the middle of tiles, but none ends where one can see it.
+overlap leaves a step that shows as a lattice. So the slow part of the difference is spread over half a tile to either
+side. This adds no information: slow errors stay in the middle of tiles, but none ends at a visible edge.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def solve_bends(
 
         Σ_c w_c (ρ_c + S_first(r_c) − S_second(r_c))² + λ Σ_k |b_k|²,    λ = max(σ²/τ², ``FLATNESS`` · cells)
 
-    by a few passes of least squares, in which cells count the less, the worse they fit. σ is how much neighbouring
-    cells of an overlap differ, which is noise; τ, what ρ has beyond that, is slow. Where nothing is slow, nothing is
-    bent. Of surfaces that fit alike the second sum takes the flattest: each of two neighbours gives half of the way,
-    and as surfaces end in the middle of a tile and constants stay as they are, errors of many seams do not add up.
+    by a few passes of least squares, in which cells count less the worse they fit. σ is how much neighbouring cells of
+    an overlap differ, which is noise; τ is the rest of ρ, which is slow. If nothing is slow, nothing is bent. Of
+    surfaces that fit equally well the second sum prefers the flattest: each of two neighbours goes half of the way.
+    Surfaces end in the middle of a tile and constants do not change, so errors of many seams do not add up.
     """
     used = sorted((o for o in overlaps if o.weight > 0), key=lambda o: (o.first, o.second))
     if not used:

@@ -1,4 +1,4 @@
-"""One image of many tiles: a weighted mean in which no tile ends abruptly."""
+"""One image from many tiles: a weighted mean in which no tile ends abruptly."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def tile_weights(tile: Tile, tiling: Tiling, scale: int, border: int) -> Image:
     """How much each object pixel of ``tile`` counts: the product of a profile down and one across.
 
     A profile is 1 where the tile is alone, 0 within ``border`` frame pixels of a neighbour's side, and sin² of 0 to π/2
-    in between; two neighbours add up to one. Towards the edge of the frame it stays 1, for want of anyone better. Where
-    tiles share too little for twice the border, the border is less.
+    in between; two neighbours add up to one. Towards the edge of the frame it stays 1, because no other tile is there.
+    If tiles share too little for twice the border, the border is smaller.
 
     >>> tiling = Tiling((16, 28), tile=16, overlap=0.25)
     >>> first, second = (tile_weights(tile, tiling, scale=1, border=1) for tile in tiling)
@@ -54,7 +54,7 @@ class Blend:
 
     Before a tile is averaged, each of its pixels is moved by the whole turns that bring it nearest to the mean so far:
     the mean of 3.1 and −3.1 is π, not 0. Each step is m ← m + w/(W + w) · (φ − m) with W the weights so far, so where
-    tiles agree, the mean is what they agree on, to the last bit. It holds the block and one tile, nothing else.
+    tiles agree, the mean equals their value to the last bit. Memory holds the block and one tile, nothing else.
 
     >>> tiling = Tiling((16, 28), tile=16, overlap=0.25)
     >>> blend = Blend((0, 0, 16, 28), tiling, scale=1, border=1)
@@ -77,11 +77,11 @@ class Blend:
         """Average ``tile`` in; tiles must come in the order of their index, so that every run gives the same bits."""
         if tile.index <= self._last:
             raise InvalidInputError(
-                f"tiles must be added in the order of their index, each once; tile {tile.index} came after {self._last}"
+                f"tiles must be added once each in the order of their index; tile {tile.index} came after {self._last}"
             )
         if self._last >= 0 and (images.absorption is None) != (self._absorption is None):
             raise InvalidInputError(
-                f"all tiles must have an absorption or none, and tile {tile.index} differs from those before; "
+                f"either all tiles must have an absorption or none, but tile {tile.index} differs from those before; "
                 "solve all tiles of a field with the same kind of object"
             )
         window = _common(self.block, object_window(tile, self.scale))
@@ -109,7 +109,7 @@ class Blend:
         self._weight[here] += weight
 
     def result(self) -> tuple[Image, Image | None]:
-        """(phase, absorption or None); NaN where no tile had anything to say."""
+        """(phase, absorption or None); NaN where there is no tile."""
         absorption = None if self._absorption is None else self._shown(self._absorption)
         return self._shown(self._phase), absorption
 

@@ -1,4 +1,4 @@
-"""Where tiles are reconstructed: on this machine's cores, or on a Dask cluster that exists already."""
+"""Where tiles are reconstructed: on this machine's cores, or on a running Dask cluster."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def connected(
     scheduler
         Its address, such as ``tls://10.0.0.1:8786``, or the path of its scheduler file. None starts workers here.
     workers
-        How many. Of a running cluster: how many must be there before the field begins (others may come later).
+        How many. For a running cluster: how many must be there before the field begins (others may come later).
     memory
-        Of each worker that is started here, such as "2GB"; a cluster has its own limits.
+        Memory of each worker that is started here, such as "2GB"; a cluster has its own limits.
     """
     if scheduler is None:
         with LocalWorkers(workers, None if memory is None else parse_bytes(memory)) as here:
@@ -75,14 +75,14 @@ def _client(scheduler: str) -> Any:
     except TypeError as error:  # what Dask says if it knows of no certificate
         _forget(error)
         raise ClusterError(
-            f"{scheduler} asks for certificates, and Dask has none to show ({error}); set "
+            f"{scheduler} asks for certificates, but Dask has none ({error}); set "
             "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY, see docs/field.md"
         ) from error
 
 
 def _forget(error: BaseException) -> None:
-    """Let go of the client that did not come to be. Dask closes it when it is collected, and would wait for ever if
-    that happened in the middle of the next one's start."""
+    """Release the client that failed to start. Dask closes it when it is collected, and would wait for ever if that
+    happened while the next one starts."""
     causes: BaseException | None = error
     while causes is not None:
         causes.__traceback__ = None
@@ -95,6 +95,6 @@ def _await_workers(there: DaskWorkers, workers: int, scheduler: str) -> None:
         there.client.wait_for_workers(workers, timeout=WORKERS_SECONDS)
     except TimeoutError as error:
         raise ClusterError(
-            f"{workers} workers were asked for, {there.count} are at {scheduler} after {WORKERS_SECONDS:g} s; "
-            "start more, or ask for fewer with --workers"
+            f"{workers} workers were requested, but only {there.count} are at {scheduler} after {WORKERS_SECONDS:g} s; "
+            "start more, or request fewer with --workers"
         ) from error

@@ -21,7 +21,7 @@ NOTED_SECONDS = 2.0
 
 @dataclass
 class FieldProgress:
-    """What there is to see of a field: tiles that are done, those that failed and why, the time left, a picture.
+    """The progress of a field: tiles that are done, those that failed and why, the time left, a picture.
 
     ``retries`` are attempts beyond the first; ``workers`` how many tiles can be worked on at once.
     """
@@ -43,8 +43,8 @@ Watch = Callable[[FieldProgress], object]
 class TileRun:
     """Reconstructs the tiles of a field that are not done.
 
-    A tile begins when the neighbours that it learns from are done or given up. Its result depends on nothing else: not
-    on the workers, nor on the order in which they end.
+    A tile begins when the neighbours from which its pupil starts are done or given up. Its result depends on nothing
+    else: not on the workers, nor on the order in which they end.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class TileRun:
         return self.progress.done - already
 
     def _whole_tiles(self) -> set[int]:
-        """The tiles that an earlier run committed and that are still what they were."""
+        """The tiles that an earlier run committed and that have not changed since."""
         found = sorted(self.field.done())
         groups = [found[start : start + CHECKED_TOGETHER] for start in range(0, len(found), CHECKED_TOGETHER)]
         tasks = [(number, whole_tiles, (str(self.field.path), group)) for number, group in enumerate(groups)]
@@ -168,7 +168,7 @@ class TileRun:
 
 
 def whole_tiles(folder: str, indices: list[int]) -> list[int]:
-    """A task: those of the committed tiles that are whole, and answers to what the field asks now."""
+    """A task: the committed tiles that are whole and belong to the present request."""
     field = FieldFolder.open(Path(folder))
     tiling = field.plan.tiling
     return [index for index in indices if field.store.is_done(index, field.request(tiling[index]))]

@@ -13,7 +13,7 @@ from fouriscope.field.tiling import Tile
 
 FloatArray = NDArray[np.float64]
 
-# Legendre polynomials along a side, from a constant to a cubic: what is slower than a tile, and little more.
+# Legendre polynomials along a side, from a constant to a cubic: slower than a tile, and little more.
 ORDER = 3
 SIDES = 4
 
@@ -23,7 +23,7 @@ class Correction:
     """What to add to a tile: φ + ``phase`` + ``ramp`` · (r − r_k) + ``bend`` · edge surfaces, and μ + ``absorption``.
 
     The surfaces are those of :func:`edge_surfaces`, and r_k is the tile's centre. ``phase`` and ``bend`` in rad,
-    ``ramp`` in rad an object pixel, down and across.
+    ``ramp`` in rad per object pixel, down and across.
     """
 
     phase: float = 0.0
@@ -44,7 +44,7 @@ class Correction:
 
 
 def edge_surfaces(y: FloatArray, x: FloatArray) -> FloatArray:
-    """Surfaces that lift the rim of a tile and leave its middle alone: rows × columns × (4 sides · polynomials).
+    """Surfaces that lift the rim of a tile and do not change its middle: rows × columns × (4 sides · polynomials).
 
     ``y`` and ``x`` run from −1 to 1 over the tile. Towards its side each is 3s² − 2s³, 1 at the side and 0 from the
     middle on, flat at both ends; along the side it is a Legendre polynomial. The sides are top, bottom, left, right.

@@ -41,7 +41,7 @@ def window_bytes(plan: FieldPlan, frames: int, itemsize: int) -> int:
 
 
 def frames_budget(plan: FieldPlan, config: RunConfig, base: Path, memory: int) -> int:
-    """Of a worker's ``memory``, what is left for frames; raises if that is not even two of them."""
+    """What is left for frames of a worker's ``memory``; raises if that is less than two frames."""
     needed = WORKER_BYTES + tile_bytes(plan, config, base)
     stored = open_stored(config, base)
     itemsize = np.dtype(getattr(stored, "dtype", np.float64)).itemsize
@@ -49,14 +49,14 @@ def frames_budget(plan: FieldPlan, config: RunConfig, base: Path, memory: int) -
     if memory < needed + two_frames:
         raise InvalidInputError(
             f"a worker with tiles of {plan.tiling.tile_shape[0]} × {plan.tiling.tile_shape[1]} frame pixels needs "
-            f"about {format_bytes(needed + two_frames)}, --memory gives it {format_bytes(memory)}; give more, or "
+            f"about {format_bytes(needed + two_frames)}, but --memory is {format_bytes(memory)}; give more, or use "
             "smaller tiles with --tile"
         )
     return memory - needed
 
 
 def read_bytes(plan: FieldPlan, stored: Frames | None, frames: int, itemsize: int) -> int:
-    """What all tiles together read from storage: whole chunks of an array in chunks, whole images of a file of images.
+    """Bytes that all tiles together read from storage: whole chunks of a chunked array, or whole images.
 
     >>> from fouriscope.field.tiling import Tiling
     >>> plan = FieldPlan(Tiling((512, 512)), (0, 0), 4, 16, ("phase",), 1e-7)

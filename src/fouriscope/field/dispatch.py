@@ -1,4 +1,4 @@
-"""Tasks on workers, some at a time: what comes back, and what happened to those that did not."""
+"""Tasks on workers, some at a time: their results, and what happened to tasks that gave none."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Ended(NamedTuple):
 class Workers(Protocol):
     """Processes that do tasks: here (:mod:`fouriscope.field.local`) or on a cluster (:mod:`fouriscope.field.remote`).
 
-    Each may have ``tasks_each`` tasks at once. No call waits without a limit: what cannot go on raises ClusterError.
+    Each may have ``tasks_each`` tasks at once. No call waits without a limit: if it cannot continue, it raises
+    ClusterError.
     """
 
     tasks_each: int
@@ -60,9 +61,9 @@ class Workers(Protocol):
 
 
 class Dispatcher:
-    """Hands tasks to ``workers`` and takes in what they return.
+    """Gives tasks to ``workers`` and collects what they return.
 
-    A task whose worker died is handed in again. ``idle`` is called now and then while nothing ends.
+    A task whose worker died is submitted again. ``idle`` is called now and then while nothing ends.
     """
 
     def __init__(self, workers: Workers, idle: Callable[[], object] | None = None) -> None:

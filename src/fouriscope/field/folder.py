@@ -69,18 +69,18 @@ class FieldFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> FieldFolder:
-        """Open an existing field; raises where there is none."""
+        """Open an existing field; raises if there is none."""
         if not is_field(path):
             raise RunFolderError(
-                f"{path}: not the folder of a field (it must hold plan.json); if a field was killed here before it "
+                f"{path}: not the folder of a field, plan.json is missing; if a field was killed here before it "
                 "began, delete the folder and start again"
             )
         return cls(RunFolder.open(path))
 
     def check(self) -> None:
-        """Raise unless everything is there that a field needs to go on."""
+        """Raise unless everything is there that a field needs to continue."""
         if self.run.provenance().get("request") is None:
-            raise RunFolderError(f"{self.path / 'provenance.json'}: not that of a field, request is missing")
+            raise RunFolderError(f"{self.path / 'provenance.json'}: not written by a field, because request is missing")
         self.config()
         plan = self.plan
         self.store.check(len(plan.tiling), len(plan.channels), plan.tile_object_shape)
@@ -91,7 +91,7 @@ class FieldFolder:
         try:
             return FieldPlan.from_dict(self.run.files.json("plan.json"), where)
         except InvalidInputError as error:
-            raise RunFolderError(f"{where}: not what a field writes ({error})") from error
+            raise RunFolderError(f"{where}: not written by a field ({error})") from error
 
     def config(self) -> RunConfig:
         """What every tile is reconstructed with."""
@@ -102,7 +102,7 @@ class FieldFolder:
         return self.run.config()
 
     def request(self, tile: Tile) -> str:
-        """A checksum of all that decides what tile ``tile`` must be; where frames are kept meanwhile does not."""
+        """A checksum of everything that determines tile ``tile``; where frames are cached does not count."""
         frames = {key: value for key, value in self._document["frames"].items() if key != "memory"}
         asked = {**self._document, "frames": frames, "plan": self.plan.as_dict(), "tile": list(tile.window)}
         return f"sha256:{hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()}"

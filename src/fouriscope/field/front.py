@@ -1,4 +1,4 @@
-"""The front door of whole fields: a description in, a folder with the stitched image out."""
+"""``fs.reconstruct_field``: from a description to a folder with the stitched image."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def reconstruct_field(
 ) -> FieldResult:
     """Reconstruct a whole field of view in tiles, on this machine's cores or on a cluster, into the folder ``out``.
 
-    The frames are cut into tiles that overlap. Each is a reconstruction of its own, with the directions of the LEDs as
-    seen from its centre. They are put together into ``out/result/field.ome.zarr``. A folder that was begun with the
-    same description goes on: tiles that are done are kept. docs/field.md has more.
+    The frames are cut into overlapping tiles. Each is reconstructed by itself, with the directions of the LEDs as seen
+    from its centre. Then they are put together into ``out/result/field.ome.zarr``. If ``out`` was begun with the same
+    description, it is continued: finished tiles are kept. docs/field.md has more.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ def reconstruct_field(
     tile, overlap
         Frame pixels along a side of a tile, and the part that neighbours share: 128 and 0.2.
     workers, memory
-        Processes on this machine (as many as cores), and what each may take, such as "2GB".
+        Number of processes on this machine (by default as many as cores), and the memory of each, such as "2GB".
     client
         A ``distributed.Client`` of a cluster that sees the same files, instead of workers here.
     tell
         Called with findings in words, such as ``print``.
     **choices
-        As in :func:`fouriscope.reconstruct`; they stand in for what the description says. Priors must have a name,
-        because workers build their own.
+        As in :func:`fouriscope.reconstruct`; they replace what the description says. Priors must have a name, because
+        workers build their own.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether a field that is to be continued is the one that was begun: the same frames, the same configuration."""
+"""Whether a field can be continued: the frames and the configuration must be the same."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fouriscope.settings import RunConfig
 
 
 def identity(stored: Frames) -> dict[str, Any]:
-    """What tells these frames from others without reading them: a checksum where the file has one, else its size and
-    the time of its last change."""
+    """What identifies these frames without reading them: a checksum if the file has one, else its size and the time
+    of its last change."""
     return {"shape": list(stored.shape)} | files_of(stored)
 
 
@@ -55,7 +55,7 @@ def check_same(before: dict[str, Any], config: RunConfig, base: Path, plan: Fiel
         raise InvalidInputError(
             f"{folder} was begun with another configuration ({changed[0]} differs"
             f"{f', and {len(changed) - 1} more' if len(changed) > 1 else ''}); "
-            "put it back to go on, or choose another folder with --out"
+            "restore it to continue, or choose another folder with --out"
         )
     asked = FieldPlan.of(config, base, tile=plan.tiling.tile, overlap=plan.tiling.overlap)
     if asked.tiling != plan.tiling:
@@ -64,7 +64,7 @@ def check_same(before: dict[str, Any], config: RunConfig, base: Path, plan: Fiel
     if file_checksums(input_files(config, base)) != before["input"]["files"]:
         raise InvalidInputError(
             f"the files that belong to the frames are not those that {folder} was begun with; "
-            "put the old ones back, or choose another folder with --out"
+            "restore the old ones, or choose another folder with --out"
         )
 
 
@@ -72,7 +72,7 @@ def check_same_frames(before: dict[str, Any], stored: object, folder: Path) -> N
     """Raise unless the frames, or a window of them, are those of the field whose provenance is ``before``."""
     if files_of(stored) != {key: value for key, value in before["input"]["frames"].items() if key != "shape"}:
         raise FramesChangedError(
-            f"the frames are not those that {folder} was begun with; put the old ones back, or choose another folder "
+            f"the frames are not those that {folder} was begun with; restore the old ones, or choose another folder "
             "with --out"
         )
 

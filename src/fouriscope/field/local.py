@@ -1,8 +1,8 @@
-"""Workers on this machine: processes that are talked to through pipes, and started anew when they end.
+"""Workers on this machine: processes that communicate through pipes, and are replaced when they end.
 
 Nothing listens: there is no port, no socket and no file by which somebody else could reach a worker. Nothing waits
-without a limit either. A worker is known by its messages, which a thread reads; when it dies its pipe ends, and when it
-is silent for too long it is killed. Both lead to the same place, which starts another.
+without a limit either. A thread reads the messages of each worker. When a worker dies its pipe ends, and when it is
+silent for too long it is killed. In both cases another is started.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from fouriscope.field.dispatch import ClusterError, Ended, Task, WorkerDiedError
 from fouriscope.parallel import available_threads
 
 TICK_SECONDS = 0.5
-# A live worker says so twice a second. One that is stopped, stuck in the system or cannot start is given up after this
-# time, which is long because a machine under load may take a minute to start Python.
+# A live worker sends a message twice per second. One that is stopped, stuck in the system or cannot start is given up
+# after this time, which is long because a machine under load may take a minute to start Python.
 SILENT_SECONDS = 120.0
 # Workers that end in a row before they had a task, for each that is wanted, before the field is given up.
 FRUITLESS_STARTS = 10
 SHORTEST_REST_SECONDS, LONGEST_REST_SECONDS = 0.1, 5.0
 END_SECONDS = 10.0
-# What a worker exits with that takes more memory than it may.
+# The exit code of a worker that takes more memory than it may.
 OUT_OF_MEMORY = 77
 # One thread each: tiles share the cores, not the work on a tile.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -78,7 +78,7 @@ class _Worker:
             with suppress(OSError):  # of what it was sent and did not read
                 stream.close()
         if code == OUT_OF_MEMORY:
-            return "it took more memory than it may"
+            return "it took more memory than allowed"
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     def _write(self, order: bytes) -> None:
@@ -99,9 +99,9 @@ class _Worker:
 
 
 class LocalWorkers:
-    """``wanted`` processes with ``memory`` bytes each, one task at a time: a context, at whose end they are killed.
+    """``wanted`` processes with ``memory`` bytes each, one task at a time. This context manager kills them at its end.
 
-    They are looked after while somebody waits in :meth:`ended`.
+    Workers are supervised while :meth:`ended` waits.
     """
 
     tasks_each = 1
@@ -197,8 +197,8 @@ class LocalWorkers:
         self._fruitless += 1
         if self._fruitless >= FRUITLESS_STARTS * self.wanted:
             raise ClusterError(
-                f"{self._fruitless} workers in a row ended before they had done anything (the last one: {fate}); what "
-                "is done is kept: see what ends them, memory for one, and give the same command again"
+                f"{self._fruitless} workers in a row ended before they had done anything (the last one: {fate}); "
+                "finished tiles are kept: find the cause, such as too little memory, and give the same command again"
             )
         rest = SHORTEST_REST_SECONDS * 2 ** min(self._fruitless // self.wanted, 10)
         self._start_after = time.monotonic() + min(LONGEST_REST_SECONDS, rest)

@@ -91,13 +91,13 @@ class Network:
     ) -> FloatArray:
         """Minimise Σ_e (½ rᵀ W_e r + p_eᵀ r) + ½ Σ_k (v_k + x_k)ᵀ Λ (v_k + x_k) over the nodes' x, r = J_e (x_a, x_b).
 
-        ``jacobians`` J: edges × residuals × (2 · unknowns a node), ``weights`` W: edges × residuals × residuals,
+        ``jacobians`` J: edges × residuals × (2 · unknowns per node), ``weights`` W: edges × residuals × residuals,
         ``pulls`` p: edges × residuals, ``damping``: the diagonal of Λ, ``offset`` v: nodes × unknowns. If ``free``, the
         first unknown is a constant that an island may share: x = 0 at its root, which costs nothing as residuals know
         differences only. Otherwise all unknowns must be damped.
 
-        The normal equations have one block a node and two an edge. Their graph is planar, as tiles are, so that the
-        elimination costs little more than the number of tiles.
+        The normal equations have one block per node and two per edge. Their graph is planar, like the tiles, so the
+        cost of the elimination grows little faster than the number of tiles.
         """
         unknowns = offset.shape[1]
         each = np.arange(unknowns)

@@ -6,8 +6,8 @@ phase, perhaps a ramp, and perhaps a constant factor, so on the window
     z = o_k · conj(o_l) = |o_k||o_l| e^{i(φ_k − φ_l)}
 
 would be a constant, or a plane in its phase, if there were no errors. Everything that is needed to bring the tiles
-together is in z, and nothing needs z pixel by pixel: its sums over some 250 cells tell a constant and a ramp as well.
-So an :class:`Overlap` has a few kB, whatever the tiles, and can travel to whoever solves for all tiles at once.
+together is in z, and not pixel by pixel: its sums over some 250 cells show a constant and a ramp just as well. So an
+:class:`Overlap` has a few kB, whatever the tiles, and can be sent to the process that solves for all tiles at once.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complexfloating[Any, Any]]
 Window = tuple[int, int, int, int]
 
-# Cells of at least 8 pixels average the noise; where tiles are large, cells grow with them. A ramp that a tile may have
-# is counted in turns a tile, so larger cells of larger tiles see no more of it.
+# Cells of at least 8 pixels average the noise; if tiles are large, cells grow with them. The ramp of a tile is counted
+# in turns per tile, so larger cells of larger tiles see no more of it.
 # An overlap narrower than four cells is cut into four even so: one cell across could not tell a ramp across.
 SMALLEST_CELL = 8
 FEWEST_CELLS = 4
 MOST_CELLS = 256
-# One pixel may count for as much as two ordinary ones: more, and a few bright ones would speak for all.
+# One pixel may count as much as two ordinary ones. With more, a few bright pixels would dominate.
 LARGEST_WEIGHT = 2.0
 # The rms of a phase of which nothing is known: uniform in (−π, π].
 ANY_PHASE = math.pi / math.sqrt(3)
@@ -58,7 +58,7 @@ class TileImages:
 class Overlap:
     """Two tiles compared: numbers and small arrays only.
 
-    ``product`` holds Σ o_first · conj(o_second) of each cell, with weights of about one a pixel, so its size says how
+    ``product`` holds Σ o_first · conj(o_second) of each cell, with weights of about one per pixel, so its size says how
     many pixels agree; ``rows`` and ``columns`` are the cells' centres in object pixels of the whole field.
     ``turn`` is the median of φ_first − φ_second as found: it knows whole turns, which ``product`` does not.
     ``absorption`` is the median of μ_first − μ_second. ``noise`` is the rms of φ_first − φ_second about
@@ -76,23 +76,23 @@ class Overlap:
 
     @property
     def weight(self) -> float:
-        """How many pixels' worth this overlap knows; 0 if it has no pixel that is finite in both tiles."""
+        """The weight of this overlap, in pixels; 0 if it has no pixel that is finite in both tiles."""
         return float(np.abs(self.product).sum(dtype=np.float64))
 
 
 def object_window(tile: Tile, scale: int) -> Window:
-    """The tile's (row, column, height, width) in object pixels of the field, ``scale`` × ``scale`` a frame pixel."""
+    """The tile's (row, column, height, width) in object pixels of the field, ``scale`` × ``scale`` per frame pixel."""
     return tile.top * scale, tile.left * scale, tile.height * scale, tile.width * scale
 
 
 def usable_border(shared: int, border: int) -> int:
-    """How much of ``border`` two tiles that share ``shared`` pixels can both give up and keep a third to agree on.
+    """How much of ``border`` two tiles that share ``shared`` pixels can both drop and still keep a third to compare.
 
     >>> usable_border(26, 4), usable_border(9, 4)
     (4, 3)
     """
     if border < 0:
-        raise InvalidInputError(f"border is the number of frame pixels to distrust at a tile's edge, got {border}")
+        raise InvalidInputError(f"border must be the number of frame pixels to drop at a tile's edge, got {border}")
     return min(border, shared // 3)
 
 
@@ -102,11 +102,11 @@ def compare(
     """Compare two tiles where both can be trusted.
 
     A tile's solver knows nothing of what lies outside, so within ``border`` frame pixels of its edges it is wrong, each
-    tile in its own way. That holds at the edge of the frame too: there the pixels are the only ones and are shown, but
-    nobody needs them here. What is shared loses that border on all four sides, as far as a third of it is left.
+    tile in its own way. That also holds at the edge of the frame: there the pixels are shown because there are no
+    others, but they are not needed here. What is shared loses that border on all four sides, as far as a third is left.
 
     The phase of a cell's sum is the difference at the cell's centre only if the difference is constant within the
-    cell. So z is first divided by its own mean ramp, which is put back at the centres; then a ramp does no harm,
+    cell. So z is first divided by its own mean ramp, which is added again at the centres. Then a ramp does no harm,
     however unevenly a cell is lit.
 
     >>> from fouriscope.field.tiling import Tiling
@@ -153,7 +153,7 @@ def compare(
 
 
 def mean_slopes(z: ComplexArray) -> tuple[float, float]:
-    """The mean ramp of angle(z) down and across, in rad a step: what neighbours differ by, the bright ones first.
+    """The mean ramp of angle(z) down and across, in rad per step: what neighbours differ by, weighted by brightness.
 
     >>> y, x = np.mgrid[:5, :6]
     >>> np.round(mean_slopes(np.exp(1j * (0.3 * y - 2.0 * x))), 6).tolist()

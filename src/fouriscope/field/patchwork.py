@@ -1,4 +1,4 @@
-"""The forward model of a field that is too large for one set of angles: patches with angles of their own, blended."""
+"""The forward model of a field that is too large for one set of angles: patches, each with its own angles, blended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALLEST_PITCH, SMALLEST_MARGIN, SMALLEST_FRAME = 8, 16, 8
 
 @dataclass(frozen=True, eq=False)
 class Patch:
-    """Some rows and columns of the frames, with how much each of them takes from this patch."""
+    """Some rows and columns of the frames, and how much this patch contributes to each."""
 
     rows: slice
     columns: slice
@@ -46,11 +46,11 @@ class Patch:
 
 
 class PatchworkModel:
-    """Intensities of a large field, over which the angles of the LEDs change, and aberrations where they are known.
+    """Intensities of a large field, over which the angles of the LEDs change, and known aberrations too.
 
-    A lattice of points lies over the frame. Around each of them a :class:`ForwardModel` with the directions and the
-    pupil of that very point computes the frames of a patch, and the intensities of the patches are interpolated
-    bilinearly between the points. So angles change smoothly, and nothing has an edge where a patch ends.
+    A lattice of points lies over the frame. Around each of them, a :class:`ForwardModel` with the directions and the
+    pupil of that point computes the frames of a patch. The intensities of the patches are interpolated bilinearly
+    between the points. So angles change smoothly, and there is no edge where a patch ends.
 
     Two errors remain. An LED that leaves the pupil somewhere in the field fades out over one ``pitch`` instead of going
     dark at a line. And Fourier transforms repeat a patch beyond its ``margin``. The point spread function of a hard
@@ -71,7 +71,7 @@ class PatchworkModel:
     pitch
         Frame pixels from one point of the lattice to the next.
     margin
-        Frame pixels of the object around each patch, and so around the frame, that are simulated but not seen.
+        Frame pixels of the object around each patch, and so around the frame, that are simulated but not recorded.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class PatchworkModel:
 
     @cached_property
     def scale(self) -> int:
-        """Object pixels a frame pixel, one number for all the field: what its most oblique direction needs."""
+        """Object pixels per frame pixel, one number for the whole field: what its most oblique direction needs."""
         largest = max(largest_na(self.illumination, self.optics, patch.center) for patch in self.patches())
         grids = {(self._grown(patch.shape[0]), self._grown(patch.shape[1])) for patch in self.patches()}
         return max(automatic_object_shape(self.optics, largest, grid)[0] // grid[0] for grid in grids)
@@ -170,17 +170,17 @@ class PatchworkModel:
         return frames
 
     def check_phase(self, phase: NDArray[np.floating]) -> NDArray[np.float32]:
-        """The phase in single precision; raises where it is not one of this field."""
+        """The phase in single precision; raises if it does not fit this field."""
         phase = np.asarray(phase)
         if phase.dtype.kind not in "fiu" or phase.shape != self.object_shape:
             raise InvalidInputError(
-                f"the phase of this field is a real array of shape {self.object_shape} ({self.scale} object pixels a "
-                f"frame pixel, with {self.margin} frame pixels around the frame), got {phase.dtype} of shape "
-                f"{phase.shape}; PatchworkModel.object_shape tells it beforehand"
+                f"the phase must be a real array of shape {self.object_shape} ({self.scale} object pixels "
+                f"per frame pixel, with {self.margin} frame pixels around the frame), got {phase.dtype} of shape "
+                f"{phase.shape}; see PatchworkModel.object_shape"
             )
         bad = int(phase.size - np.count_nonzero(np.isfinite(phase)))
         if bad:
-            raise InvalidInputError(f"the phase holds {bad} NaN or infinite values of {phase.size}; mend it first")
+            raise InvalidInputError(f"the phase holds {bad} NaN or infinite values of {phase.size}; replace them first")
         return phase.astype(np.float32, copy=False)
 
     def _grown(self, size: int) -> int:

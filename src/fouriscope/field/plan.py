@@ -21,7 +21,7 @@ from fouriscope.settings import RunConfig
 
 # Frame pixels along a side of a tile, and the part that neighbours share, unless somebody says otherwise.
 TILE, OVERLAP = 128, 0.2
-# Tiles of one field must not draw the same minibatches, and a tile the same ones whoever reconstructs it.
+# Tiles of one field must not draw the same minibatches, but a tile must always draw the same ones.
 SEEDS_APART = 1_000_003
 LARGEST_SEED = 2**31
 # Frame pixels along a side of a field or a tile.
@@ -52,14 +52,14 @@ class FieldPlan:
     origin
         (row, column) of the field in the stored frames: that of ``frames.roi``, if there is one.
     scale
-        Object pixels a frame pixel, along each axis. It is one number for all tiles, though their LEDs reach to
-        different NA, because pixels of neighbours must lie on each other.
+        Object pixels per frame pixel, along each axis. It is one number for all tiles, although their LEDs reach
+        different NA, because pixels of neighbours must coincide.
     margin
-        Frame pixels around each tile that are estimated and thrown away.
+        Frame pixels around each tile that are estimated and discarded.
     channels
         "phase", and "absorption" for a complex object.
     pixel
-        Of the object, in metres.
+        Pixel of the object, in metres.
     """
 
     tiling: Tiling

@@ -1,4 +1,4 @@
-"""What a field will take, before it is begun: a tile is tried for some iterations, the rest is arithmetic."""
+"""How much time, memory and disk a field will take: a tile is tried for some iterations, the rest is arithmetic."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LATE_ITERATIONS = 25
 # Loading the command and starting workers on one machine.
 CLUSTER_SECONDS = 2.0
 # Comparing, blending and coarsening, for a pixel of the stitched object and a channel of it, on one core. A guess: no
-# benchmark measures it alone, and beside the tiles it is little.
+# benchmark measures it alone, and it is little compared with the tiles.
 STITCH_SECONDS = 1.2e-7
 # Each worker loads the compiled kernels once.
 WORKER_SECONDS = 2.0
@@ -64,7 +64,7 @@ class Forecast:
 
     @property
     def seconds(self) -> float:
-        """From the command to the result: whole tiles a worker, and then the stitching."""
+        """From the command to the result: whole tiles per worker, and then the stitching."""
         rounds = math.ceil(len(self.field.tiling) / self.workers)
         return CLUSTER_SECONDS + WORKER_SECONDS + rounds * self.tile_seconds + self.stitch_seconds
 
@@ -74,9 +74,9 @@ def forecast(
 ) -> Forecast:
     """Measure a tile of ``config`` here, and predict the field of all of them with ``workers``, one core each.
 
-    The tile in the middle is reconstructed for some iterations, on frames that are simulated if there are none yet. A
-    prediction holds for cores like this one's, if storage keeps up (``read_bytes`` says with what). Rules that stop a
-    tile early make it an upper bound; without a number of iterations there is nothing to predict.
+    The tile in the middle is reconstructed for some iterations, on simulated frames if there are none yet. The forecast
+    holds for cores like this one's, if storage keeps up (``read_bytes`` says how much it must read). If rules stop a
+    tile early, the forecast is an upper bound. Without a number of iterations there is no forecast.
     """
     count = config.stop.iterations
     if not isinstance(count, int):

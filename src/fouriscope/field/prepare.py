@@ -1,4 +1,4 @@
-"""Before the first tile: everything that must be the same for all of them is found once, from whole frames."""
+"""Before the first tile: everything that must be the same for all tiles is found once, from whole frames."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Tell = Callable[[str], object]
 STRENGTH_ITERATIONS = 40
 # Tiles that overlap, in chunks of 64 pixels, read frames some three times over; much more is worth a word.
 MUCH = 6
-# Pixels along a side of the region that is aligned: enough for circles in spectra, and one direction an LED.
+# Pixels along a side of the region that is aligned: enough for circles in spectra, and one direction per LED.
 ALIGNED_REGION = 256
 
 
@@ -58,7 +58,7 @@ def prepare(
 ) -> Prepared:
     """Plan the tiles, settle what [frames] leaves to be found "auto", and align.
 
-    Bad input is told here, before anything is written.
+    Bad input is reported here, before anything is written.
     """
     build_stop(config.stop)
     frames_identity = identity(open_stored(config, base))  # before anything is found from them
@@ -102,7 +102,7 @@ def prepare(
 def settled_frames(config: RunConfig, base: Path, folder: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """[frames] with numbers in place of "auto", and the mask that then belongs into the field's folder.
 
-    A tile sees too little to judge by: its darkest pixel is not the frame's, nor is its brightest.
+    A tile shows too little to judge by: its darkest and brightest pixels are not those of the frame.
     """
     section = config.frames
     document: dict[str, Any] = resolved(config, base)["frames"]
@@ -133,8 +133,8 @@ def settled_strengths(
 ) -> dict[str, Any]:
     """The sections [prior] and [prior_absorption] with numbers where the strength is "auto".
 
-    They are those that the liveliest tile ends with. A prior that each tile chose for itself would be stronger, the
-    less a tile has to show, and the texture of a field would change from tile to tile.
+    They are those that the tile with the most contrast ends with. If each tile chose its own strength, it would be
+    stronger in tiles that show less, and the texture of a field would change from tile to tile.
     """
     named = {"prior": config.prior, "prior_absorption": config.prior_absorption}
     wanted = [spec for spec in named.values() if spec is not None and as_prior(spec).strength == "auto"]
@@ -152,7 +152,7 @@ def settled_strengths(
         spec = as_prior(named[name] or config.prior).spec()
         sections[name] = spec | ({"strength": number} if spec["strength"] == "auto" else {})
     chosen = ", ".join(f"{name} {spec['strength']:.4g}" for name, spec in sections.items())
-    say(f"strength of the prior for all tiles: {chosen}, as in tile {tile.index}, where there is most to see")
+    say(f"strength of the prior for all tiles: {chosen}, from tile {tile.index}, which has the most contrast")
     return sections
 
 
@@ -164,7 +164,7 @@ def _most_detailed_tile(config: RunConfig, base: Path, plan: FieldPlan) -> Tile:
 
 
 def _unmasked(config: RunConfig) -> RunConfig:
-    """Without a mask that is found but not written yet; what is asked here does well without."""
+    """Without a mask that is found but not written yet; it is not needed here."""
     return config.model_copy(update={"frames": config.frames.model_copy(update={"mask": None})})
 
 
@@ -192,13 +192,13 @@ def _say_if_read_often(config: RunConfig, base: Path, plan: FieldPlan, say: Tell
     once = stored.shape[0] * math.prod(plan.tiling.frame_shape) * itemsize
     if read > MUCH * once:
         say(
-            f"tiles will read {format_bytes(read)} of frames that have {format_bytes(once)}, because each must decode "
-            "whole frames for its window; `fouriscope import --to-zarr` lays them out for tiles"
+            f"tiles will read {format_bytes(read)} although the frames have {format_bytes(once)}, because each tile "
+            "must decode whole frames for its window; `fouriscope import --to-zarr` stores them for tiles"
         )
 
 
 def _dry_run(config: RunConfig, base: Path, margin: int) -> None:
-    """Build the solver of one tile, so that what is wrong is told in seconds, not by every worker."""
+    """Build the solver of one tile, so that a mistake is reported in seconds, and not by every worker."""
     acquisition = tile_acquisition(config, base, margin)
     try:
         build_solver(acquisition, config)
@@ -210,7 +210,7 @@ def _dry_run(config: RunConfig, base: Path, margin: int) -> None:
 def _most_detailed_region(config: RunConfig, base: Path) -> RunConfig:
     """The configuration of the part of the frames where a bright-field frame varies most.
 
-    Of a whole field the LEDs are seen under many directions, and circles in its spectra would be blurred.
+    In a whole field each LED is seen from many directions, and circles in its spectra would be blurred.
     """
     whole = build_acquisition(config, base)
     rows, columns = whole.frame_shape

@@ -1,10 +1,10 @@
 """An OME-Zarr pyramid of any size, written block by block by many processes, none of which ever holds the whole.
 
-A block is 1024 × 1024 pixels of one level, and in each channel exactly one file. So no two blocks touch the same file,
-blocks of a level can be written in any order and at the same time, and a block that is written again, because whoever
-wrote it was killed or lost, replaces its files by equal ones: Zarr writes a file under another name and renames it.
+A block is 1024 × 1024 pixels of one level, and exactly one file in each channel. So no two blocks touch the same file,
+and blocks of a level can be written in any order and at the same time. A block that is written again, because its
+worker was killed or lost, replaces its files by equal ones: Zarr writes a file under another name and renames it.
 
-The order that matters is that of the levels: :meth:`Pyramid.coarsen_block` reads the finer level, which must be there.
+Only the order of the levels matters: :meth:`Pyramid.coarsen_block` reads the finer level, which must be there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fouriscope.run.ome_zarr import create_object as create_object_array
 from fouriscope.run.ome_zarr import create_ome_zarr, display_window, write_metadata
 from fouriscope.run.phases import nearest_turn
 
-BLOCK = 1024  # pixels a side
+BLOCK = 1024  # pixels per side
 # Rows of a coarse block that are made at a time: the finer level that a whole one covers would take more memory than a
 # tile's reconstruction, and a worker of a large field more than one of a small field.
 STRIP = 128
@@ -111,7 +111,7 @@ class Pyramid:
         _require_block(block, self.shapes[level])
         if set(images) != set(self.channels):
             raise InvalidInputError(
-                f"a block is written with all of its channels: expected {', '.join(self.channels)}, "
+                f"a block must be written with all of its channels: expected {', '.join(self.channels)}, "
                 f"got {', '.join(images) or 'none'}"
             )
         array = _opened(self.path / str(level), "r+")
@@ -123,7 +123,7 @@ class Pyramid:
         """Compute ``block`` of ``level`` from the part of the finer level that it covers, and write it."""
         if level < 1:
             raise InvalidInputError(
-                f"level {level} has no finer one to be computed from: coarsen levels 1 to {len(self.shapes) - 1}, "
+                f"level {level} has no finer level to be computed from: coarsen levels 1 to {len(self.shapes) - 1}, "
                 "and give the pixels of level 0 to write_block"
             )
         _require_block(block, self.shapes[level])

@@ -51,7 +51,7 @@ def write_quality(
         np.stack([maps[name] for name in MEASURES]),
         pixel=(float(tall * frame_pixel), float(wide * frame_pixel)),
         channels=list(MEASURES),
-        description="one pixel a tile: its misfit, its iterations, and the seconds that it took; NaN where it failed",
+        description="one pixel per tile: its misfit, its iterations, and the seconds that it took; NaN if it failed",
     )
     write_json(target / "summary.json", summary(plan, records, failed, overlaps))
     _draw(plan, pyramid_of(plan, target), maps, target)
@@ -65,7 +65,7 @@ def _spacings(plan: FieldPlan) -> list[tuple[tuple[int, ...], int]]:
 def table(
     plan: FieldPlan, records: dict[int, TileRecord], failed: dict[int, str], corrections: Sequence[Correction]
 ) -> str:
-    """One line a tile."""
+    """One line per tile."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
@@ -101,8 +101,8 @@ def quality_maps(plan: FieldPlan, records: dict[int, TileRecord]) -> dict[str, N
 def summary(
     plan: FieldPlan, records: dict[int, TileRecord], failed: dict[int, str], overlaps: Sequence[Overlap]
 ) -> dict[str, Any]:
-    """The field in numbers; ``neighbours_differ_rad`` is the rms by which neighbours disagree where both are trusted,
-    after their constants are taken off, the median over all pairs."""
+    """The field in numbers. ``neighbours_differ_rad`` is the rms difference of neighbours where both are trusted, after
+    their constants are subtracted, as the median over all pairs."""
     seconds = [record.seconds for record in records.values()]
     return {
         "shape": list(plan.field_shape),

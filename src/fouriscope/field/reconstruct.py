@@ -55,10 +55,10 @@ def reconstruct_tiles(
 ) -> FieldResult:
     """Reconstruct the field that ``config`` describes (its relative paths start at ``base``) into ``folder``.
 
-    The frames are cut into tiles that overlap. Each is a reconstruction of its own, with the directions of the LEDs as
-    seen from its centre and a pupil that starts from its neighbours'. Their unknown phase constants are found from all
-    overlaps at once, and they are blended into one image. A folder that was begun with the same configuration goes on:
-    tiles that are committed are kept.
+    The frames are cut into overlapping tiles. Each is reconstructed by itself, with the directions of the LEDs as seen
+    from its centre and a pupil that starts from its neighbours'. Their unknown phase constants are found from all
+    overlaps at once, and they are blended into one image. If the folder was begun with the same configuration, it is
+    continued: committed tiles are kept.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _to_the_end(
         failed = run.progress.failed
         done = {tile.index for tile in field.plan.tiling} - set(failed)
         if not done:
-            raise RunFolderError(f"{field.path}: every tile failed; the first because {next(iter(failed.values()))}")
+            raise RunFolderError(f"{field.path}: every tile failed; the first one: {next(iter(failed.values()))}")
         if already and not redone and (field.path / "result" / "summary.json").exists():
             return failed
         building = field.path / ".result.part"
@@ -170,7 +170,7 @@ def _to_the_end(
         finally:
             shutil.rmtree(building, ignore_errors=True)  # there only if something went wrong
         return failed
-    raise RunFolderError(f"{field.path}: tiles were found broken {ROUNDS} times; is the disk in order?")
+    raise RunFolderError(f"{field.path}: tiles were found broken {ROUNDS} times; is the disk faulty?")
 
 
 def _note(field: FieldFolder, state: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster that exists already, through a ``distributed.Client``."""
+"""Workers of a running Dask cluster, through a ``distributed.Client``."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ GONE = "tiles that were done are kept: start a cluster and give the same command
 class DaskWorkers:
     """The threads of all workers of ``client``.
 
-    A worker that dies is Dask's business: it gives the task to another. When it has done that too often it stops with
-    KilledWorker, though the task may be innocent: it only waited on workers that died.
+    If a worker dies, Dask gives its task to another. If that happens too often, Dask stops with KilledWorker, although
+    the task may not be the cause: it may only have waited on workers that died.
     """
 
     tasks_each = 2  # one that runs, and one that waits so that a worker need not

@@ -16,7 +16,7 @@ from fouriscope.field.tiling import Tiling
 
 FloatArray = NDArray[np.float64]
 
-# Corrections that move by less, in rad, move nothing that one can see.
+# Smaller changes of the corrections, in rad, cannot be seen.
 TOLERANCE = 1e-7
 MOST_PASSES = 30
 # What is expected of a ramp before any overlap is seen, in rad over half a tile, one standard deviation: a ramp of a
@@ -39,16 +39,16 @@ def solve_seams(tiling: Tiling, scale: int, overlaps: Iterable[Overlap], *, ramp
     The first sum is half of Σ |o_first e^{iP_first} − o_second e^{iP_second}|² but for a constant: fields are brought
     together, so whole turns do not matter, and neither does the phase of a cell where the field is zero. Each pass
     replaces 1 − cos ρ by the parabola that touches it from above, ½ (sin ρ / ρ) ρ²: least squares in which cells count
-    the less, the worse they fit. The passes start from the constants along a maximum spanning tree over |Σ z|, never
+    less the worse they fit. The passes start from the constants along a maximum spanning tree over |Σ z|, never
     raise the sum, and end when nothing moves by more than ``TOLERANCE``. Absorption constants are plain least squares.
 
     Without ``ramps``, g = 0. With them, a ramp across a narrow overlap is hardly seen, and errors of many of them add
-    up to a bend of the field that no single overlap contradicts. The second sum is there for that: with σ the rms of ρ
-    and τ = ``EXPECTED_RAMP`` over half a tile h, it is what a ramp of the expected size is worth beside a cell of
-    average weight. So it decides where the data are silent, and vanishes when the overlaps agree exactly.
+    up to a bend of the field that no single overlap contradicts. The second sum prevents this: with σ the rms of ρ and
+    τ = ``EXPECTED_RAMP`` over half a tile h, it weighs a ramp of the expected size against a cell of average weight. So
+    it decides where the data say nothing, and vanishes when the overlaps agree exactly.
 
-    Overlaps cannot tell a constant that all tiles share, nor a plane. Of all solutions the result has mean c = 0 and
-    mean g = 0 over each island of tiles that overlap one another; a tile without any overlap stays as it is. Whole
+    Overlaps do not show a constant or a plane that all tiles share. Of all solutions the result has mean c = 0 and
+    mean g = 0 over each island of tiles that overlap one another; a tile without any overlap is not changed. Whole
     turns are part of c: along the tree, tiles agree as found (``Overlap.turn``), not only modulo 2π.
 
     >>> from fouriscope.field.overlaps import TileImages, compare
@@ -209,7 +209,7 @@ def _checked(tiling: Tiling, overlaps: Iterable[Overlap]) -> list[Overlap]:
             )
         if ends in seen:
             raise InvalidInputError(
-                f"tiles {overlap.first} and {overlap.second} are compared twice; give each pair once"
+                f"tiles {overlap.first} and {overlap.second} are compared twice; give each pair only once"
             )
         seen.add(ends)
     return [overlap for overlap in ordered if overlap.weight > 0]

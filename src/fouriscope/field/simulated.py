@@ -24,10 +24,10 @@ GROUP_BYTES = 256 * 2**20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FieldSimulation(FrameSequence):
-    """Frames that are computed when they are asked for; made by :func:`simulate_field`.
+    """Frames that are computed when they are needed; made by :func:`simulate_field`.
 
-    It is a :class:`~fouriscope.acquisition.Frames`, but one frame alone costs the transforms of the whole object: ask
-    for many at a time by :meth:`frames`, which keeps no more than 256 MiB of them (at least one) in memory.
+    It is a :class:`~fouriscope.acquisition.Frames`, but one frame alone costs the transforms of the whole object. Use
+    :meth:`frames` for many at a time; it keeps at most 256 MiB of them (at least one) in memory.
     """
 
     model: PatchworkModel
@@ -65,7 +65,7 @@ class FieldSimulation(FrameSequence):
     def frames(self, leds: LEDs = None) -> Iterator[NDArray[Any]]:
         """The frame of each LED of ``leds`` (all by default), in that order; the order changes no frame."""
         for led, ideal in _ideal_frames(self.model, self.phase, leds):
-            # Each frame has noise of its own, so that it does not depend on which others were asked for.
+            # Each frame has its own noise, so it does not depend on which others were requested.
             rng = np.random.default_rng([self.seed, led])
             if self.camera is not None:
                 yield self.camera.expose(ideal, rng)
@@ -85,7 +85,7 @@ class FieldSimulation(FrameSequence):
     def acquisition(self) -> Acquisition:
         """All frames in memory, with the microscope that took them and the truth.
 
-        A pupil that changes over the field is not told: no single one would be right.
+        A pupil that changes over the field is left out, because no single one would be right.
         """
         frames: Frames = ArrayFrames(np.asarray(self, self.dtype))
         if self.camera is not None:
@@ -110,22 +110,23 @@ def simulate_field(
 ) -> FieldSimulation:
     """Simulate frames of a field that is not periodic and over which the angles of the LEDs change.
 
-    :func:`fouriscope.simulate` gives all its frame one angle for each LED and lets it repeat itself. Here an LED at a
-    finite height is seen from each place under its own angle, and the object goes on beyond the frames, as on a real
-    microscope: the frames for which a field is reconstructed in tiles. How, and how exactly, says
-    :class:`~fouriscope.field.patchwork.PatchworkModel`.
+    :func:`fouriscope.simulate` uses one angle per LED for the whole frame, and a field that repeats itself. Here an LED
+    at a finite height is seen at another angle from each place, and the object continues beyond the frames, as on a
+    real microscope. Such frames are reconstructed in tiles. :class:`~fouriscope.field.patchwork.PatchworkModel` says
+    how they are computed, and how exactly.
 
     Parameters
     ----------
     optics, illumination, frame_shape, pupil, pitch, margin
         See :class:`~fouriscope.field.patchwork.PatchworkModel`; for a pupil that changes, :func:`field_curvature`.
     phase
-        In radians, of the frame and ``margin`` frame pixels around it; or a function of the (rows, columns) wanted.
+        The phase in radians, of the frame and ``margin`` frame pixels around it; or a function that makes it from
+        (rows, columns).
     camera
         Photon noise; frames are then counts of 16 bits.
     snr_db, noise
-        Additive noise, as in :func:`fouriscope.simulate`. Over the ``"stack"``, the power of all frames must be known
-        before the first is noisy, so that they are computed twice.
+        Additive noise, as in :func:`fouriscope.simulate`. With ``"stack"``, the power of all frames must be known
+        before noise is added to the first, so frames are computed twice.
     seed
         Same seed, same frames.
 

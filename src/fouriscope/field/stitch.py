@@ -1,7 +1,7 @@
 """From tiles to one image: neighbours are compared, constants solved for, blocks blended, and a pyramid built.
 
-Each of these is many small tasks on the workers. What travels are comparisons of a few kB and corrections of a few
-numbers; images go from the tiles to the result through the files alone, and no task holds more than a block and a tile.
+Each of these is many small tasks on the workers. Only comparisons of a few kB and corrections of a few numbers are sent
+between processes. Images go from the tiles to the result through files, and no task holds more than a block and a tile.
 """
 
 from __future__ import annotations
@@ -100,12 +100,12 @@ def pyramid_of(plan: FieldPlan, target: Path) -> Pyramid:
 
 
 def corrected(plan: FieldPlan, config: RunConfig, overlaps: Sequence[Overlap]) -> list[Correction]:
-    """The constants of all tiles, and what else was free.
+    """The constants of all tiles, and what else is free.
 
-    A ramp of the phase, where each tile refines its LEDs, or its pupil bin by bin. Not with Zernike coefficients: they
-    have no tilt, and each tile's own slow errors, alike in all of them, would be taken for ramps that bend the field.
-    A factor of the amplitude, where tiles refine brightnesses. Last a surface of low order, where neighbours still
-    differ slowly (:mod:`fouriscope.field.bending`).
+    If each tile refines its LEDs, or its pupil bin by bin, there is a ramp of the phase. Not with Zernike coefficients:
+    they have no tilt, and each tile's slow errors, alike in all of them, would be mistaken for ramps that bend the
+    field. If tiles refine gains, there is a factor of the amplitude. Last comes a surface of low order where neighbours
+    still differ slowly (:mod:`fouriscope.field.bending`).
     """
     calibration = config.calibration
     ramps = calibration.leds or plan.keeps_pupils(config)

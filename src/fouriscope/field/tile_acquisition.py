@@ -1,4 +1,4 @@
-"""What a tile has been measured with: the acquisition of its window, without the frames that it cannot explain."""
+"""The acquisition of a tile's window, without the frames that the tile cannot explain."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64
     """The weights of the frames in one tile: 0 where their direct light passes the pupil in a part of it only.
 
     Seen from one corner of a tile such an LED is bright field, from another dark field, and its frame has an edge that
-    no object has. One direction for the whole tile cannot explain it, and the attempt spoils the tile. A few LEDs are
-    concerned, each in a strip of tiles; elsewhere it counts as ever. Of a pattern with many bright-field LEDs some may
-    come and go without harm. Of an LED with a size a part of the light passes, which changes slowly over the tile; its
+    no object has. One direction for the whole tile cannot explain it, and the attempt spoils the tile. This affects a
+    few LEDs, each in a strip of tiles; elsewhere their frames count. In a pattern with many bright-field LEDs, some may
+    come and go without harm. If an LED has a size, the part of its light that passes changes slowly over the tile. Its
     frame counts if it can be evened out (:func:`evened`).
     """
     given = acquisition.frame_weights
@@ -59,10 +59,10 @@ def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64
 def contradicted(acquisition: Acquisition) -> NDArray[np.intp]:
     """LEDs near the pupil's edge that the model sees on one side of it and the tile's frames on the other, or on none.
 
-    Away from the axis real lenses vignette, and errors of the array add up. An LED that is believed to be bright field
-    and gives a dark frame would be explained by an object that has swallowed its light, and one whose direct light
-    comes through in part, by stripes that the object does not have. Where the size of an LED says that a part comes
-    through, and the frame is as bright as that part, nothing is contradicted.
+    Away from the axis real lenses vignette, and errors of the array add up. If an LED is believed to be bright field
+    but its frame is dark, the object would have to absorb its light. If direct light passes in part, the object would
+    get stripes. If the size of an LED says that a part passes, and the frame is as bright as that part, there is no
+    contradiction.
     """
     if isinstance(acquisition.illumination, Multiplexed):  # no LED is seen by itself
         return np.zeros(0, np.intp)
@@ -119,7 +119,7 @@ def evened(acquisition: Acquisition, weights: NDArray[np.float64]) -> Frames:
 
 
 def _across_anywhere(acquisition: Acquisition) -> NDArray[np.bool_]:
-    """LEDs whose die stands across the pupil's edge, seen from a corner of the tile or from its middle."""
+    """LEDs whose die lies across the pupil's edge, seen from a corner of the tile or from its middle."""
     (rows, columns), pixel, (y, x) = acquisition.frame_shape, acquisition.optics.pixel, acquisition.patch_center
     places = [(y + a * rows * pixel / 2, x + b * columns * pixel / 2) for a in (-1, 0, 1) for b in (-1, 0, 1)]
     seen = [across_edge(acquisition.illumination, acquisition.optics, place) for place in places]

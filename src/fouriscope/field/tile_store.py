@@ -3,13 +3,13 @@
 ::
 
     tiles/
-      images.zarr     (tiles, channels, rows, columns), one chunk a tile: no two writers touch one file
+      images.zarr     (tiles, channels, rows, columns), one chunk per tile: no two writers touch one file
       pupils.zarr     (tiles, rows, columns), complex, where pupils are found bin by bin
       00042.json      the record of tile 42: checksum of its images, misfit, time, pupil
       attempts/       one empty file for each time that a tile was begun
 
-A tile is what its record says. The record comes last and by an atomic rename, so a tile without one was never done; one
-whose images do not have the record's checksum is broken, and both are done again.
+The record of a tile is written last and by an atomic rename, so a tile without one is not done. A tile whose images do
+not have the record's checksum is broken. Both are done again.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class TileRecord:
     Attributes
     ----------
     index, request
-        Which tile, and the checksum of the configuration and window that it answers.
+        Which tile, and the checksum of the configuration and window that it belongs to.
     checksum, pupil_checksum
-        Of its images, and of its pupil where that is an array.
+        Checksums of its images, and of its pupil if that is an array.
     misfit
         d over all frames of the tile, at the end.
     iterations, seconds, stop_reason
-        Of the solver; ``seconds`` are those of the whole task, from opening the files to the commit.
+        From the solver; ``seconds`` are those of the whole task, from opening the files to the commit.
     attempts
         How often the tile was begun, this time included.
     worker
@@ -67,7 +67,7 @@ class TileRecord:
     zernike
         Noll index → radians, as found.
     thumbnail
-        The phase, coarsely, for people who wait.
+        A coarse phase, for the preview.
     """
 
     index: int
@@ -209,7 +209,7 @@ class TileStore:
         return sum(1 for _ in folder.glob(f"{index:05d}.*"))
 
     def forget_attempts(self) -> None:
-        """Every tile has all its attempts again: whoever resumes a field means to try."""
+        """Give every tile all its attempts again, because a field was resumed."""
         for note in (self.path / "attempts").glob("*"):
             note.unlink(missing_ok=True)
 

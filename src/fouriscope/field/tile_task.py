@@ -1,4 +1,4 @@
-"""One tile: the task that runs on a worker. Everything it needs it reads from the field's folder."""
+"""One tile: the task that runs on a worker. It reads everything it needs from the field's folder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ THUMBNAIL = 24
 
 
 class Outcome(NamedTuple):
-    """What a task tells the coordinator: little, because it may travel through a scheduler.
+    """What a task reports to the coordinator. It is small, because it may travel through a scheduler.
 
     ``state`` "again" asks for another attempt; "blocked" says that the neighbour ``broken`` must be done again first;
     "stop" that no tile can be written any more.
@@ -54,9 +54,9 @@ class Outcome(NamedTuple):
 def reconstruct_tile(folder: str, index: int, memory: int | None = None, attempts: int = ATTEMPTS) -> Outcome:
     """Reconstruct tile ``index`` of the field in ``folder`` and commit it.
 
-    A worker that dies takes its task with it; whoever runs the task next finds the note that it was begun, and keeps
-    fewer frames in memory. ``memory`` bounds that from the start. After ``attempts`` the tile is given up. What is
-    wrong with the data will be wrong again, so that ends the tile at once.
+    If a worker dies, the next one finds the note that the task was begun, and keeps fewer frames in memory. ``memory``
+    bounds that from the start. After ``attempts`` the tile is given up. Faults in the data would come again, so they
+    end the tile at once.
     """
     keep_freed_memory()
     field = FieldFolder.open(folder)
@@ -152,7 +152,7 @@ def with_frames_memory(config: RunConfig, base: Path, attempt: int, memory: int 
 
 
 def mean_pupil(configured: Pupil, sources: Sequence[TileRecord], store: TileStore) -> Pupil:
-    """The mean of the pupils that a tile's neighbours found; the configured one, if there is nobody to learn from."""
+    """The mean of the pupils that a tile's neighbours found; the configured one, if there are no such neighbours."""
     if not sources:
         return configured
     modes = sorted({int(mode) for record in sources for mode in record.zernike})
@@ -170,7 +170,7 @@ def last_misfit(history: History, frames: int) -> float:
 
 
 def thumbnail(image: NDArray[Any]) -> NDArray[np.float64]:
-    """The means of an image over some 24 × 24 parts, its median taken off, to a thousandth."""
+    """The means of an image over some 24 × 24 parts, with its median subtracted, to a thousandth."""
     rows, columns = (np.linspace(0, size, min(size, THUMBNAIL) + 1).astype(int)[:-1] for size in image.shape)
     sums = np.add.reduceat(np.add.reduceat(image.astype(np.float64), rows, axis=0), columns, axis=1)
     heights, widths = np.diff([*rows, image.shape[0]]), np.diff([*columns, image.shape[1]])

@@ -1,4 +1,4 @@
-"""Cutting a field into tiles that overlap, and who learns from whom."""
+"""Cutting a field into overlapping tiles, and which tile starts from the pupils of which."""
 
 from __future__ import annotations
 
@@ -37,9 +37,11 @@ class Tiling:
     """Tiles of ``tile`` × ``tile`` frame pixels that cover frames of ``frame_shape``.
 
     Neighbours share at least the fraction ``overlap`` of a tile. Tiles are spread evenly, so that the last one ends
-    where the frame ends and all have one size, and with it one object shape; where a frame is smaller than a tile, the
-    tile is as small as the frame. They are numbered in row-major order.
+    where the frame ends, and all have the same size and object shape. If a frame is smaller than a tile, the tile is as
+    small as the frame. Tiles are numbered in row-major order.
 
+    Examples
+    --------
     >>> tiling = Tiling((512, 300), tile=128, overlap=0.2)
     >>> tiling.lattice, len(tiling), tiling[1].window
     ((5, 3), 15, (0, 86, 128, 128))
@@ -52,10 +54,10 @@ class Tiling:
     def __post_init__(self) -> None:
         low, high = OVERLAPS
         if self.tile < SMALLEST_TILE:
-            raise InvalidInputError(f"a tile must have at least {SMALLEST_TILE} frame pixels a side, got {self.tile}")
+            raise InvalidInputError(f"a tile must have at least {SMALLEST_TILE} frame pixels per side, got {self.tile}")
         if not low <= self.overlap <= high:
             raise InvalidInputError(
-                f"overlap is the part of a tile that it shares with its neighbour, from {low} to {high}, "
+                f"overlap, the part of a tile that it shares with its neighbour, must be from {low} to {high}, "
                 f"got {self.overlap}"
             )
 
@@ -104,7 +106,7 @@ class Tiling:
         """The neighbours whose pupil ``tile`` starts from; none for the quarter of all tiles that come first.
 
         Those in even rows and columns start from the configured pupil, the others from the mean of the one to four of
-        them that they touch. So who learns from whom does not depend on who is done first, and neither does a result.
+        them that they touch. This order is fixed, so the result does not depend on which tile is done first.
 
         >>> tiling = Tiling((512, 512))
         >>> [tile.index for tile in tiling.pupil_sources(tiling[6])], tiling.pupil_sources(tiling[0])

@@ -31,7 +31,7 @@ class Answers:
         self._stream, self._one_at_a_time = stream, threading.Lock()
 
     def send(self, kind: str, content: bytes = b"") -> None:
-        """If nobody is left to hear it, the worker ends."""
+        """If nobody reads it any more, the worker ends."""
         with self._one_at_a_time:
             try:
                 pickle.dump((kind, content), self._stream)

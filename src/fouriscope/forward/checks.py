@@ -1,5 +1,5 @@
-"""Checks of the two things that everything else stands on: the adjoint and the gradient. Public, because whoever
-writes a new operator or loss needs them."""
+"""Checks of the two things that everything else depends on: the adjoint and the gradient. They are public, because
+people who write a new operator or loss need them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,17 @@ def check_adjoint(model: ForwardModel, leds: LEDs = None, *, seed: int = 0) -> A
 
     The error is relative to ‖H o‖ ‖f‖; expect some 1e-7 in single and 1e-16 in double precision.
 
+    Parameters
+    ----------
+    model
+        The forward model to check.
+    leds
+        Numbers of the LEDs to use, by default all.
+    seed
+        Seed of o and f.
+
+    Examples
+    --------
     >>> import fouriscope as fs
     >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
     >>> model = fs.ForwardModel(optics, fs.LEDArray.square(5, pitch=4e-3, height=70e-3), (32, 24))
@@ -74,6 +85,21 @@ def check_gradient(
 
     Use double precision: in single precision the difference quotient itself is only good to a few digits.
 
+    Parameters
+    ----------
+    value, gradient
+        Functions of x: d and its gradient.
+    x
+        Where to check.
+    seed
+        Seed of the directions v.
+    epsilon
+        ε, the length of the step.
+    directions
+        Number of random directions.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> check_gradient(lambda x: float(np.sum(x**3)), lambda x: 3 * x**2, np.linspace(0, 1, 9)).error < 1e-8
     True

@@ -23,8 +23,9 @@ from fouriscope.parallel import run_sliced, thread_count
 class ForwardModel(Grids):
     r"""y_i = Σ_m w_m \|H_m o(x)\|² over the sources m of LED i, compiled once from the optics.
 
-    An LED that is a point is one source of weight 1, and y_i = \|H_i o(x)\|². One with a size is more where that
-    matters (docs/sources.md). Frames, gains and ``leds`` arguments go by LED; fields, boxes and pupils by source.
+    An LED that is a point is one source of weight 1, and y_i = \|H_i o(x)\|². One with a size has more sources where
+    that matters (docs/sources.md). Frames, gains and ``leds`` arguments are per LED; fields, boxes and pupils per
+    source.
 
     H_i = F⁻¹ P_i S_i F: the object's spectrum is cropped around the direction k_i of LED i, multiplied by the pupil
     and transformed back on the frame's grid. It is scaled so that an empty object (o = 1) gives unit bright-field
@@ -45,14 +46,14 @@ class ForwardModel(Grids):
         ``"phase"``: o = e^{ix}; ``"complex"``: o = e^{i(φ+iμ)} with x = (φ, μ); ``"wave"``: o = 1 + a + ib with
         x = (a, b), the complex field itself on the grid that its band needs.
     object_shape
-        Pixels of the reconstruction; ``"auto"`` takes the smallest multiple of the frame that holds the intensity's
+        Pixels of the reconstruction; ``"auto"`` is the smallest multiple of the frame that holds the intensity's
         band of the synthetic aperture, or for a "wave" that of the field.
     margin
-        Frame pixels around the window that are modelled but not seen by the loss, for samples that go on beyond it.
+        Frame pixels around the window that are modelled but not seen by the loss, for samples that continue beyond it.
     patch_center
         (y, x) in metres of the imaged patch, from the optical axis: the angle of every LED depends on it.
     gains
-        g_i > 0, the brightness of each LED beside the others: y_i = g_i \|H_i o\|². All 1 by default.
+        g_i > 0, the brightness of each LED compared with the others: y_i = g_i \|H_i o\|². All 1 by default.
     dtype
         float32 (default) or float64: the precision of x. Fields have the complex type that belongs to it.
 
@@ -117,8 +118,8 @@ class ForwardModel(Grids):
     ) -> ForwardModel:
         """The same model with another pupil, other directions or other gains: what a calibration makes of it.
 
-        The object's grid stays as it is. Pupils are evaluated when they are used, so this costs next to nothing.
-        ``sources`` are those of the frames if they shall be others than the illumination needs.
+        The object's grid does not change. Pupils are evaluated when they are used, so this costs almost nothing.
+        ``sources`` replaces the sources that follow from the illumination.
         """
         revised = copy.copy(self)
         revised.pupil = self.pupil if pupil is None else pupil
@@ -141,7 +142,7 @@ class ForwardModel(Grids):
         if sources is not None:
             if len(sources.offsets) != len(self) + 1:
                 raise InvalidInputError(
-                    f"a model of {len(self)} frames needs sources of as many, got {len(sources.offsets) - 1}"
+                    f"a model of {len(self)} frames needs sources for all of them, got {len(sources.offsets) - 1}"
                 )
             revised._place(replace(revised.geometry, sources=sources))
         revised.pupils = LEDPupils(revised.geometry, revised.pupil, self.complex_dtype, revised.gains)
@@ -174,7 +175,7 @@ class ForwardModel(Grids):
         return np.asarray(values, self.complex_dtype)
 
     def check_x(self, x: RealArray, name: str = "x") -> RealArray:
-        """x as a contiguous array of the model's precision; raises where its shape or its type is wrong.
+        """x as a contiguous array of the model's precision; raises if its shape or its type is wrong.
 
         ``name`` is that of the caller's argument.
         """
@@ -185,7 +186,7 @@ class ForwardModel(Grids):
             )
         if x.dtype.kind not in "biuf":
             raise InvalidInputError(
-                f"{name} is real, got {x.dtype}: give the phase (and absorption), not the complex transmittance"
+                f"{name} must be real, got {x.dtype}: give the phase (and absorption), not the complex transmittance"
             )
         return np.ascontiguousarray(x, self.dtype)
 
@@ -245,10 +246,10 @@ class ForwardModel(Grids):
 
     @door
     def coverage(self, leds: LEDs = None, weights: ArrayLike | None = None) -> RealArray:
-        """Σ_i w_i |P_i|² at every frequency of the object (DC first), scaled as H: how firmly LEDs hold it.
+        """Σ_i w_i |P_i|² at every frequency of the object (DC first), scaled as H: how firmly LEDs determine it.
 
         Without a margin H_i†H_i is diagonal in the spectrum, and this is the diagonal of Σ_i w_i H_i†H_i; with one it
-        is an upper bound. Zero is where no LED sees anything: outside the band. Weights are 1 by default. Of an LED
+        is an upper bound. It is zero outside the band, where no LED sees anything. Weights are 1 by default. For an LED
         with several sources, |P_i|² is the sum over them, each with its own weight.
         """
         from fouriscope.forward import kernels
@@ -256,7 +257,7 @@ class ForwardModel(Grids):
         indices = self.led_indices(leds)
         factors = np.ones(len(indices)) if weights is None else np.asarray(weights, np.float64)
         if factors.shape != indices.shape:
-            raise InvalidInputError(f"weights must be one for each of {len(indices)} LEDs, got shape {factors.shape}")
+            raise InvalidInputError(f"weights: one per LED is needed, {len(indices)}, got shape {factors.shape}")
         factors = factors * (np.prod(self.geometry.grid_shape) / np.prod(self.object_shape))
         out = np.zeros(self.object_shape, self.dtype)
         for part, sources, bounds in self.sources.groups(indices, self.pupils.at_once):
@@ -279,7 +280,7 @@ def _checked_gains(gains: ArrayLike | None, count: int) -> NDArray[np.float64] |
     checked = np.array(gains, np.float64)
     if checked.shape != (count,) or not (np.isfinite(checked).all() and (checked > 0).all()):
         raise InvalidInputError(
-            f"gains must be {count} positive numbers, one for each LED, got shape {checked.shape}"
+            f"gains must be {count} positive numbers, one per LED, got shape {checked.shape}"
             + (f" from {checked.min():g} to {checked.max():g}" if checked.size else "")
         )
     checked.setflags(write=False)

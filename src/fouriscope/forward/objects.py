@@ -56,7 +56,7 @@ class ObjectModel(ABC):
         """x of a complex transmittance; what the object cannot hold (its amplitude, say) is left out."""
 
     def phase_and_absorption(self, x: RealArray) -> tuple[RealArray, RealArray | None]:
-        """φ and μ of o = e^{iφ − μ}, as people want to see them; no μ for an object that has none."""
+        """φ and μ of o = e^{iφ − μ}, for viewing; no μ for an object that has none."""
         images = self.images(x)
         return images[0], images[1] if len(images) > 1 else None
 
@@ -80,6 +80,8 @@ def _complex_of(real: RealArray) -> np.dtype[Any]:
 class PhaseObject(ObjectModel):
     """o = e^{ix}, x real: a transparent sample. x has the shape of the object.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> PhaseObject().transmittance(np.array([[0.0, np.pi / 2]])).round(6)
     array([[1.+0.j, 0.+1.j]])
@@ -158,6 +160,8 @@ class WaveObject(ObjectModel):
     band, a quarter of the pixels that |o|² asks for. ``images`` are real and imaginary part, which have the same
     units and the same noise; phase and absorption are :meth:`phase_and_absorption`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> wave = WaveObject()
     >>> x = wave.of_transmittance(np.array([[1 + 0j, 0.5j]]))

@@ -1,4 +1,4 @@
-"""What a watch needs before there are frames: nothing that only all frames could tell, and compiled code."""
+"""What a watch needs before there are frames: compiled code, and no setting that needs all frames."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def refuse_what_needs_all_frames(config: RunConfig) -> None:
     section = config.frames
     if section.kind not in (None, "folder"):
         raise InvalidInputError(
-            f'frames.kind = "{section.kind}" is one file, and watch follows a folder with one image a frame (a stack '
+            f'frames.kind = "{section.kind}" is one file, but watch follows a folder with one image per frame (a stack '
             "that grows page by page cannot be followed)"
         )
     if section.plane is not None:
         raise InvalidInputError(
-            "frames.plane is read from frames that are there: watch follows grey frames of one wavelength; reconstruct "
-            "those of a colour camera when they are complete"
+            "frames.plane is for a colour camera, but watch follows grey frames of one wavelength; reconstruct colour "
+            "frames when they are complete"
         )
     for key in ("saturation", "bad_pixels", "reject"):
         if getattr(section, key) == "auto":
             raise InvalidInputError(
-                f'frames.{key} = "auto" looks at all frames, which are not there yet: give numbers, as `fouriscope '
+                f'frames.{key} = "auto" needs all frames, which are not there yet: give numbers, as `fouriscope '
                 "import` writes them for an earlier acquisition of the same camera, or leave it out"
             )

@@ -1,4 +1,4 @@
-"""The front door of live reconstruction: a microscope in, something to add frames to out."""
+"""``fs.stream``: makes a live reconstruction for a microscope, to which frames are added."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fouriscope.optics import Illumination, Optics, Pupil
 
 # What needs all frames, or an end: what to do instead.
 NOT_LIVE = {
-    "iterations": "it goes on as long as you call step or advance(iterations=…)",
-    "stop": "it goes on as long as you call step or advance(iterations=…)",
+    "iterations": "it runs as long as you call step or advance(iterations=…)",
+    "stop": "it runs as long as you call step or advance(iterations=…)",
     "align": "an alignment needs all frames; align an earlier acquisition with fs.align and use its geometry",
 }
 
@@ -35,7 +35,7 @@ def stream(
     truth: NDArray[Any] | None = None,
     **choices: Unpack[Choices],
 ) -> LiveReconstruction:
-    """A reconstruction that begins before its frames are there: ``live.add(frame, led)`` when one is.
+    """Begin a reconstruction before its frames are there; call ``live.add(frame, led)`` when one arrives.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ def stream(
     frame_shape
         (rows, columns) of a frame. Intensities are in units of the empty bright field.
     **choices
-        As in :func:`fouriscope.reconstruct`: method, prior, object, loss, batch, calibrate, start, seed… What is not
-        given is as there for a simulation, since the recipe for measured frames begins with an alignment, which needs
-        all of them. When to stop is up to you, so there is neither ``iterations`` nor ``stop``.
+        As in :func:`fouriscope.reconstruct`: method, prior, object, loss, batch, calibrate, start, seed… The defaults
+        are those for a simulation, because the recipe for measured frames begins with an alignment, which needs all
+        frames. You decide when to stop, so there is neither ``iterations`` nor ``stop``.
 
     Examples
     --------

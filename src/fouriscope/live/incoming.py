@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from fouriscope.acquisition.images import image_header, images_of, read_image
 from fouriscope.errors import InvalidInputError
 
-# A file that stays as it is for so many seconds, and cannot be read, is reported. It is waited for all the same.
+# A file that does not change for so many seconds, and cannot be read, is reported. It is still waited for.
 PATIENCE = 5.0
-# Frames that wait because nobody knows whether they are counted from 0 or from 1, before that is said.
+# So many frames may wait because it is unknown whether they count from 0 or from 1, before a line says so.
 WAITING = 3
 
 Signature = tuple[int, int, int]
-"""(bytes, time of the last change, inode): a file of which none changes is not being written, nor replaced."""
+"""(bytes, time of the last change, inode): if none of them changes, the file is neither being written nor replaced."""
 
 
 class Arrival(NamedTuple):
@@ -32,28 +32,28 @@ class Arrival(NamedTuple):
 
 
 class IncomingFiles:
-    """Looks into a folder again and again, and hands out each image once it is whole, and again if it is rewritten.
+    """Looks into a folder again and again, and returns each image once it is whole, and again if it is rewritten.
 
-    A file is whole if neither its size nor its time changed between two looks, and after it was read, and if it can be
-    read as one image. TIFF, PNG and .npy say how long they are, so half of one cannot be read. A program that reserves
-    the whole length first and fills it in slowly, without a change for two looks, would be believed; those that write
-    under another name and rename, or write from beginning to end, never are before they have finished.
+    A file is whole if its size and time did not change between two looks or while it was read, and if it can be read as
+    one image. TIFF, PNG and .npy say how long they are, so half of one cannot be read. A program that first reserves
+    the whole length and fills it in slowly, without a change for two looks, would be misread. Programs that write under
+    another name and rename, or write from beginning to end, are safe.
 
     Parameters
     ----------
     folder
-        May come later, too.
+        The folder. It need not exist yet.
     count
-        LEDs.
+        Number of LEDs.
     pattern, files
         As in :class:`~fouriscope.acquisition.FolderFrames`. With ``files``, a file's place in the list is its LED. With
         a pattern that has one ``*``, the LED is the number in its place: ``led_*.tif``; otherwise it is the last number
         of the name.
     first_number
-        The number of the first LED, 0 or 1. Unless given, frames wait until one is numbered 0, or as high as there
-        are LEDs, which settles it.
+        The number of the first LED, 0 or 1. By default frames wait until one settles the question: its number is 0, or
+        equals the number of LEDs.
     shape
-        (rows, columns) of a frame, if that is known; otherwise all have to be like the first.
+        (rows, columns) of a frame, if known; otherwise all must be like the first.
     tell
         Called with one line for each file that is left out, or waits for long.
     """
@@ -71,7 +71,7 @@ class IncomingFiles:
         patience: float = PATIENCE,
     ) -> None:
         if files is not None and len(files) != count:
-            raise InvalidInputError(f"frames.files names {len(files)} files, there are {count} LEDs: one for each")
+            raise InvalidInputError(f"frames.files must name one file per LED, {count}, got {len(files)}")
         self.folder, self.count, self.pattern = folder, count, pattern
         self.first_number, self.shape, self.tell, self.patience = first_number, shape, tell, patience
         self.dtype: np.dtype[Any] | None = None
@@ -111,14 +111,14 @@ class IncomingFiles:
         if self._named is not None:
             yield from self._named
         elif self.pattern is None and self.paths:
-            # Frames are of one kind; a preview beside them, of another, must not end a run that is under way.
+            # All frames are of one kind. A preview of another kind beside them must not end a run in progress.
             kind = next(iter(self.paths.values())).suffix
             yield from images_of(self.folder, f"*{kind}")
         else:
             yield from images_of(self.folder, self.pattern)
 
     def _read(self, path: Path, expected: Signature) -> NDArray[Any] | None:
-        """The whole image, or None: then it is waited for, or has been told of."""
+        """The whole image, or None if it is waited for or has been reported."""
         try:
             shape, dtype = image_header(path)
             image = read_image(path)
@@ -136,7 +136,7 @@ class IncomingFiles:
         if shape != self.shape or dtype != self.dtype:
             self._tell_once(
                 f"{path.name} is left out: every frame must be {self.dtype or 'a grey image'} of shape {self.shape}, "
-                f"this one is {dtype} of shape {shape}; write it again and it is taken"
+                f"but this one is {dtype} of shape {shape}; it is used if it is written again"
             )
             return None
         return image
@@ -149,7 +149,7 @@ class IncomingFiles:
             since = time.monotonic()
         if time.monotonic() - since >= self.patience:
             self._dealt_with[path] = signature  # until it changes
-            self._tell_once(f"{path.name} is not whole and does not grow any more; still waiting for it ({error})")
+            self._tell_once(f"{path.name} is incomplete and no longer grows; still waiting for it ({error})")
 
     def _led_of(self, path: Path) -> int | None:
         """Which LED a file belongs to; None while that is not known, or if it belongs to none."""
@@ -158,18 +158,18 @@ class IncomingFiles:
         number = number_in(path.relative_to(self.folder).as_posix(), self.pattern)
         if number is None or self.first_number is None:
             if number is None:
-                self._tell_once(f"{path.name} is left out: there is no number in its name that could be an LED's")
+                self._tell_once(f"{path.name} is left out: its name has no number that could be an LED's")
             return None
         led = number - self.first_number
         if not 0 <= led < self.count:
             self._tell_once(
-                f"{path.name} is left out: counted from {self.first_number} there are LEDs up to number "
+                f"{path.name} is left out: counted from {self.first_number}, LEDs go up to number "
                 f"{self.count - 1 + self.first_number}; see --first-number and frames.pattern"
             )
             return None
         if self.paths.get(led, path) != path:
             self._tell_once(
-                f"{path.name} is left out: {self.paths[led].name} is LED {led} already; let frames.pattern choose"
+                f"{path.name} is left out: LED {led} already has {self.paths[led].name}; choose files by frames.pattern"
             )
             return None
         return led
@@ -185,7 +185,7 @@ class IncomingFiles:
             self.first_number = 1
         elif len(candidates) >= WAITING:
             self._tell_once(
-                "frames wait, because their numbers may count LEDs from 0 or from 1: say --first-number 0 or 1"
+                "frames wait, because their numbers may count LEDs from 0 or from 1: give --first-number 0 or 1"
             )
 
     def _tell_once(self, line: str) -> None:

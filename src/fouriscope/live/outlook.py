@@ -1,4 +1,4 @@
-"""Whether more frames would help, from what those that have just arrived would change before they are used."""
+"""Whether more frames would help, judged by how much newly arrived frames would change the object."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fouriscope.forward.objects import RealArray
 from fouriscope.reductions import dot, norm, spread
 from fouriscope.solvers.step_size import hessian_product
 
-# Frames over which an outlook is the mean, and of which it needs some to say anything.
+# Frames over which an outlook is the mean, and the fewest that it needs.
 RECENT = 10
 FEWEST = 3
-# An object that a frame would change by less than this part of its spread is finished as far as that frame goes.
+# If a frame would change an object by less than this part of its spread, more frames like it would not help.
 HARDLY = 0.01
 # Rings of dark-field LEDs are this part of the objective's NA wide.
 RING_WIDTH = 0.5
@@ -25,7 +25,7 @@ RING_WIDTH = 0.5
 
 @dataclass(frozen=True)
 class Ring:
-    """LEDs that ask the same of an object: the bright field, or dark field between two NA.
+    """LEDs that show similar parts of an object: the bright field, or dark field between two NA.
 
     Attributes
     ----------
@@ -34,10 +34,10 @@ class Ring:
     arrived, expected
         Frames that are there, and LEDs.
     change
-        What a frame would change, relative to the object's spread: the mean of the last ten; NaN if not known.
+        How much a frame would change, relative to the object's spread: the mean of the last ten; NaN if not known.
     news
-        The part of a frame's pull on the object that is not the noise of its pixels: 0 if the object already predicts
-        all that can be seen in it, 1 if all of it is new; the mean of the last ten.
+        The part of a frame's gradient that is not the noise of its pixels: 0 if the object already predicts all that
+        can be seen in it, 1 if all of it is new; the mean of the last ten.
     """
 
     name: str
@@ -58,9 +58,9 @@ class Outlook:
     Attributes
     ----------
     change, news
-        As in :class:`Ring`, of the last ten frames, whatever their ring; NaN before there are three.
+        As in :class:`Ring`, for the last ten frames, whatever their ring; NaN before there are three.
     looked_at
-        Of how many frames that is.
+        The number of frames behind these means.
     rings
         From the axis outwards.
     """
@@ -72,7 +72,7 @@ class Outlook:
 
     @property
     def more_would_help(self) -> bool | None:
-        """False if neither frames like the last ones nor any other ring promises anything; None if it is too early."""
+        """False if neither frames like the last ones nor any other ring would help; None if it is too early to say."""
         if math.isnan(self.change):
             return None
         return self.change >= HARDLY or any(not ring.is_complete and not ring.change < HARDLY for ring in self.rings)
@@ -94,17 +94,17 @@ class Outlook:
         missing = sum(ring.expected - ring.arrived for ring in others)
         which = f"{missing} frames of {others[0].name}{' and beyond' if len(others) > 1 else ''}"
         if any(math.isnan(ring.change) for ring in others):
-            return said + f"would hardly help, but {which} are missing, and what those bring nothing so far predicts"
-        return said + f"would hardly help, but {which} are missing, and theirs still changed it"
+            return said + f"would hardly help, but {which} are missing, and it is not known what they will show"
+        return said + f"would hardly help, but {which} are missing, and earlier ones still changed it"
 
 
 class Foresight:
     r"""Looks at frames that arrive before they are used.
 
-    At the present object x the frame of LED i pulls with g = ∇d_i(x). Some of that is news, the rest is the noise of
-    its pixels. A misfit cannot tell them apart where noise is most of it, as in dark field; two halves of the frame's
-    pixels can: their noise is independent, so what g_A and g_B have in common is news. With the correlation
-    ρ = ⟨g_A, g_B⟩/(‖g_A‖‖g_B‖) of the halves, news are the part
+    At the present object x the frame of LED i has the gradient g = ∇d_i(x). Some of it is new information, the rest is
+    the noise of its pixels. A misfit cannot tell them apart if it is mostly noise, as in dark field. Two halves of the
+    frame's pixels can: their noise is independent, so what g_A and g_B have in common is new. With the correlation
+    ρ = ⟨g_A, g_B⟩/(‖g_A‖‖g_B‖) of the halves, the new information is the part
 
         s = 2ρ/(1 + ρ)
 
@@ -113,9 +113,9 @@ class Foresight:
 
         δ = √s · ‖g‖ · ‖g‖²/⟨g, ∇²d_i g⟩ / ‖x − mean(x)‖,
 
-    if neither other frames nor the prior held against it: an estimate from above. δ² is averaged over frames, below
-    zero too, so that noise averages out. No frame tells what LEDs of a higher NA will show that none has shown yet:
-    frames speak for their own ring of NA, and a ring of which none has come has no outlook.
+    if neither other frames nor the prior held against it: an upper estimate. δ² is averaged over frames, negative
+    values too, so that noise averages out. No frame can tell what LEDs of a higher NA will show: frames speak only for
+    their own ring of NA, and a ring from which no frame has come has no outlook.
     """
 
     def __init__(self, model: ForwardModel) -> None:

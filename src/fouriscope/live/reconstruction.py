@@ -1,4 +1,4 @@
-"""A reconstruction that takes in frames while it runs."""
+"""A reconstruction to which frames are added while it runs."""
 
 from __future__ import annotations
 
@@ -33,21 +33,23 @@ LOOK_EVERY = 20
 class LiveReconstruction:
     """x^k → x^{k+1} over the frames that have arrived: d(x) = (1/J) Σ_{j arrived} w_j d_j(x), and J grows.
 
-    :meth:`add` may be called from any thread, at any time, with frames in any order; a frame may be given again, and
-    replaces the one before. Whoever iterates, in one thread, calls :meth:`step` or :meth:`advance`: what has arrived is
-    taken in between two iterations. The first needs a bright-field frame, without which nothing fixes the phase.
+    :meth:`add` may be called from any thread, at any time, with frames in any order. A frame may be given again, and
+    replaces the one before. To iterate, call :meth:`step` or :meth:`advance` from one thread: frames that have arrived
+    are added between two iterations. The first iteration needs a bright-field frame, without which nothing fixes the
+    phase.
 
-    What the solver found from the frames goes with them: the step γ with the share of bright-field frames, in which the
-    curvature of the mean lies, and the temperature T of the noise, and with it the strength of the prior, with 1/J;
-    both are measured anew, and the momentum ends, whenever there are half as many frames again, and when all are there.
-    Late frames are drawn first until they have caught up (:class:`~fouriscope.fidelity.ArrivingSampler`).
+    What the solver found from the frames is scaled as they arrive: the step γ with one over the share of bright-field
+    frames, which determine the curvature of the mean; the temperature T of the noise, and with it the strength of the
+    prior, with 1/J. Both are measured again, and the momentum starts again, each time the number of frames has grown by
+    half, and when all are there. Late frames are drawn first until they have caught up
+    (:class:`~fouriscope.fidelity.ArrivingSampler`).
 
     :func:`fouriscope.stream` makes one.
 
     Parameters
     ----------
     acquisition
-        Of :class:`~fouriscope.acquisition.ArrivingFrames`, as they are or below corrections.
+        An acquisition of :class:`~fouriscope.acquisition.ArrivingFrames`, with or without corrections.
     config
         How to reconstruct; its [stop] is left to the caller.
     prior, prior_absorption, start
@@ -65,12 +67,12 @@ class LiveReconstruction:
     ) -> None:
         if config.solver.sampler not in ("stratified", "all"):
             raise InvalidInputError(
-                f'frames that arrive are drawn with sampler "stratified" or "all", got {config.solver.sampler!r}'
+                f'a live reconstruction needs the sampler "stratified" or "all", got {config.solver.sampler!r}'
             )
         if config.alignment.is_wanted:
             raise InvalidInputError(
-                "an alignment looks at all frames before the reconstruction: align an earlier acquisition and take "
-                "over what it found, or reconstruct when all frames are there"
+                "an alignment needs all frames before the reconstruction: align an earlier acquisition and use what it "
+                "found, or reconstruct when all frames are there"
             )
         self.acquisition, self.config = acquisition, config
         frames = arriving_below(acquisition.frames)
@@ -96,17 +98,17 @@ class LiveReconstruction:
 
     @door
     def add(self, frame: NDArray[Any], led: int) -> None:
-        """The frame of LED ``led`` has been taken. Raises, and goes on without it, if it is not a frame."""
+        """Add the frame of LED ``led``. Raises if it is not a frame, and then nothing changes."""
         self.frames.add(frame, led)
 
     @property
     def arrived(self) -> NDArray[np.bool_]:
-        """One bool an LED: whether its frame is there."""
+        """One bool per LED: whether its frame is there."""
         return self.frames.arrived
 
     @property
     def wanted(self) -> NDArray[np.bool_]:
-        """One bool an LED: whether its frame counts; weight 0 leaves it out."""
+        """One bool per LED: whether its frame counts; weight 0 leaves it out."""
         return np.asarray(self.weights > 0)
 
     @property
@@ -124,7 +126,7 @@ class LiveReconstruction:
         return History() if self.solver is None else self.solver.history
 
     def prepare(self) -> bool:
-        """Take in what has arrived; True once a bright-field frame has, so that :meth:`step` can iterate."""
+        """Add what has arrived. True once a bright-field frame is there, so that :meth:`step` can iterate."""
         fresh = np.array([led for led in self.frames.take_fresh() if self.weights[led] > 0], np.int64)
         self._begin_again_after_replacements()
         if not len(fresh):
@@ -138,7 +140,7 @@ class LiveReconstruction:
         return self.solver is not None
 
     def step(self) -> Record | None:
-        """Take in what has arrived and iterate once; None, and nothing done, while there is no bright-field frame."""
+        """Add what has arrived and iterate once. Does nothing and returns None while there is no bright-field frame."""
         if not self.prepare():
             return None
         assert self.solver is not None
@@ -147,15 +149,15 @@ class LiveReconstruction:
         return self.history.last
 
     def advance(self, *, iterations: int | None = None, seconds: float | None = None) -> Record:
-        """Iterate so often, or for so long, whichever ends first, taking in what arrives meanwhile."""
+        """Iterate so many times, or for so many seconds, whichever ends first, adding frames as they arrive."""
         if iterations is None and seconds is None:
-            raise InvalidInputError("give iterations or seconds, or both: a live reconstruction has no end of its own")
+            raise InvalidInputError("give iterations, seconds or both: a live reconstruction does not end by itself")
         began, done = time.monotonic(), 0
         while True:
             record = self.step()
             if record is None:
                 raise InvalidInputError(
-                    "no bright-field frame has arrived yet, and without one nothing can be reconstructed; "
+                    "no bright-field frame has arrived yet, and nothing can be reconstructed without one; "
                     "add the frame of an LED inside the pupil first"
                 )
             done += 1
@@ -169,7 +171,7 @@ class LiveReconstruction:
     def result(self, stop_reason: str = "") -> Result:
         """The picture as it is now."""
         if self.solver is None:
-            raise InvalidInputError("there is no result before a bright-field frame has arrived and one iteration")
+            raise InvalidInputError("there is no result yet: it needs a bright-field frame and one iteration")
         return Result.of(
             *(self.solver.fidelity.model, self.x, self.history, stop_reason),
             *(self.config.model_dump(mode="json", exclude_none=True), self.provenance()),
@@ -193,9 +195,9 @@ class LiveReconstruction:
         }
 
     def restore(self, state: SolverState, history: History) -> None:
-        """Go on from a checkpoint: exactly, if the frames are those that there were, and begin again with others."""
+        """Continue from a checkpoint: exactly, if the frames are the same; with other frames, start again."""
         if not self.prepare():
-            raise InvalidInputError("a live reconstruction goes on once a bright-field frame is there again")
+            raise InvalidInputError("a live reconstruction can continue only when a bright-field frame is there again")
         assert self.solver is not None
         self.solver.load_state(state)
         self.solver.history = history

@@ -1,4 +1,4 @@
-"""Follows a folder, reconstructs what is in it while it fills, and keeps a run folder like any other."""
+"""Watches a folder, reconstructs its frames while it fills, and writes a run folder like any other."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ LOOK_SECONDS = 0.05
 
 
 class WatchedFolder:
-    """One run of ``fouriscope watch``: files become frames, frames a picture, all of it in a run folder.
+    """One run of ``fouriscope watch``: it reads files as they arrive, reconstructs them, and writes a run folder.
 
     Parameters
     ----------
     config, base
-        The configuration, and where its relative paths start. ``frames.path`` may be missing: ``folder`` stands in for
-        it. What is to be found "auto" from all frames cannot be, while they are not there.
+        The configuration, and where its relative paths start. ``frames.path`` may be missing: ``folder`` replaces it.
+        Settings that "auto" finds from all frames are not possible.
     folder
-        Where the frames come.
+        The folder that the frames are written to.
     out
-        The run folder; one that a watch left unfinished goes on.
+        The run folder. One that a watch left unfinished is continued.
     first_number
         See :class:`~fouriscope.live.incoming.IncomingFiles`.
     silence
-        Stop when no frame has come for so many seconds, counted from the first one.
+        Stop when no frame has come for so many seconds after the first one.
     tell
         Called with lines for the user: files left out, and why.
     """
@@ -96,7 +96,7 @@ class WatchedFolder:
         asked_to_stop: Callable[[], bool] = lambda: False,
         checkpoint_seconds: float | None = None,
     ) -> Result | None:
-        """Watch until the reconstruction of all frames is done, or somebody asks; None if nothing could begin."""
+        """Watch until the reconstruction of all frames is done, or is interrupted; None if nothing could begin."""
         warm_up(self.config)
         while not self._ready():
             if asked_to_stop() or self._silent():
@@ -106,7 +106,7 @@ class WatchedFolder:
         return solve_into(run, lambda keep: self._solve(run, [keep, *callbacks], asked_to_stop), checkpoint_seconds)
 
     def _ready(self) -> bool:
-        """Whether there is a bright-field frame; a run that goes on also waits for what lies there already."""
+        """Whether there is a bright-field frame; a continued run also waits for the frames that are already there."""
         arrivals = self._take_in()
         if self.live is None or (arrivals and self.interrupted_run):
             return False
@@ -189,7 +189,7 @@ class WatchedFolder:
         return live.solver
 
     def _reason_to_stop(self, live: LiveReconstruction) -> str | None:
-        """[stop] counts from when the last frame came: what came before was done with less."""
+        """[stop] counts from the last frame: earlier iterations had fewer frames."""
         if self._silent():
             return f"no frame for {self.silence:g} s"
         if not live.is_complete:
@@ -220,7 +220,7 @@ def _interrupted_run(out: Path, document: dict[str, Any]) -> RunFolder | None:
         return None
     run = RunFolder.open(out)
     if watched["complete"]:
-        raise RunFolderError(f"{out} has all its frames; it goes on with: fouriscope resume {out} --iterations N")
+        raise RunFolderError(f"{out} has all its frames; continue it with: fouriscope resume {out} --iterations N")
     if resolved(parse_config(run.config(), where=str(out), is_record=True), Path()) != document:
         raise RunFolderError(f"{out} was begun with another configuration or folder; choose another --out")
     return run

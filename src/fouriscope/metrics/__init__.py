@@ -5,7 +5,7 @@ reconstruction may therefore differ from the truth by any constant, and a score 
 point and not the algorithm. ``align=True``, the default throughout, removes the best constant before it compares;
 ``align=False`` gives the raw score. :func:`snr_both` reports the two side by side.
 
-All scores are computed in float64, whatever comes in.
+All scores are computed in float64, whatever the input.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the metrics ask of their input."""
+"""Checks of the input of the metrics."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def real_array(values: npt.ArrayLike, name: str) -> RealArray:
 def _require_one_shape(first: npt.NDArray[Any], second: npt.NDArray[Any], names: tuple[str, str]) -> None:
     if first.shape != second.shape:
         raise InvalidInputError(
-            f"{names[0]} and {names[1]} must have one shape, but {names[0]} has {first.shape} and {names[1]} has "
+            f"{names[0]} and {names[1]} must have the same shape, but {names[0]} has {first.shape} and {names[1]} has "
             f"{second.shape}; crop or resample one of them"
         )
 

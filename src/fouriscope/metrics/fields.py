@@ -15,6 +15,13 @@ def field_nrmse(estimate: npt.ArrayLike, truth: npt.ArrayLike) -> float:
     The scale c = ⟨estimate, truth⟩ / ‖estimate‖² takes away the constant phase and the unknown brightness, neither of
     which belongs to the sample. 0 is perfect; 1 means that the fields have nothing in common.
 
+    Parameters
+    ----------
+    estimate, truth
+        Two complex arrays of one shape.
+
+    Examples
+    --------
     >>> field = np.exp(1j * np.array([0.0, 0.3, 0.9]))
     >>> field_nrmse(2j * field, field) < 1e-12
     True
@@ -36,6 +43,13 @@ def field_nrmse(estimate: npt.ArrayLike, truth: npt.ArrayLike) -> float:
 def wrap(phase: npt.ArrayLike) -> RealArray:
     """Phase modulo 2π, in (−π, π].
 
+    Parameters
+    ----------
+    phase
+        In radians.
+
+    Examples
+    --------
     >>> wrap([0.0, np.pi, -np.pi, 2 * np.pi]) / np.pi
     array([0., 1., 1., 0.])
     """
@@ -49,8 +63,15 @@ def phase_difference(a: npt.ArrayLike, b: npt.ArrayLike) -> RealArray:
     """a − b for phases known only modulo 2π, with the best constant phase removed, in (−π, π].
 
     Best in the sense of the fields: c = arg Σ e^{i(a − b)} minimises ‖e^{ia} − e^{i(b + c)}‖. Jumps of 2π in either
-    phase and a constant between them leave no trace:
+    phase and a constant between them leave no trace.
 
+    Parameters
+    ----------
+    a, b
+        Two phases of one shape, in radians.
+
+    Examples
+    --------
     >>> unwrapped = np.array([0.0, 2.0, 4.0, 6.0])
     >>> bool(np.allclose(phase_difference(wrap(unwrapped + 1.0), unwrapped), 0.0))
     True

@@ -114,6 +114,15 @@ def frc_resolution(frc: RingCorrelation, threshold: Literal["1/7", "half-bit"] =
     Between rings the crossing is interpolated linearly. A curve that never falls is limited by the pixel: the period of
     its last ring is returned. A curve that starts below the threshold shares nothing: ``inf``.
 
+    Parameters
+    ----------
+    frc
+        A curve of :func:`fourier_ring_correlation`.
+    threshold
+        ``"1/7"`` or ``"half-bit"``.
+
+    Examples
+    --------
     >>> curve = RingCorrelation(np.array([0.0, 1e6, 2e6]), np.array([1.0, 1.0, 0.0]), np.array([1, 8, 12]))
     >>> f"{frc_resolution(curve) * 1e6:.3f} µm"
     '0.538 µm'

@@ -27,6 +27,13 @@ def remove_constant(estimate: npt.ArrayLike, truth: npt.ArrayLike) -> RealArray:
 
     The least-squares constant is the mean of the difference: c = mean(truth − estimate).
 
+    Parameters
+    ----------
+    estimate, truth
+        Two real arrays of one shape.
+
+    Examples
+    --------
     >>> remove_constant([5.0, 6.0, 7.0], [0.0, 1.0, 2.0])
     array([0., 1., 2.])
     """
@@ -42,6 +49,15 @@ def snr(estimate: npt.ArrayLike, truth: npt.ArrayLike, *, align: bool = True) ->
     The numerator stays ‖truth‖ with its mean, as in the literature, so the value depends on where the truth puts its
     zero: compare scores only for the same truth. Equal arrays give ``inf``.
 
+    Parameters
+    ----------
+    estimate, truth
+        Two real arrays of one shape.
+    align
+        Whether to remove the best constant first.
+
+    Examples
+    --------
     >>> truth = np.array([0.0, 3.0, 4.0])
     >>> round(snr([0.1, 3.0, 3.9], truth), 2)
     30.97
@@ -67,6 +83,13 @@ def snr(estimate: npt.ArrayLike, truth: npt.ArrayLike, *, align: bool = True) ->
 def snr_both(estimate: npt.ArrayLike, truth: npt.ArrayLike) -> SNR:
     """The aligned and the raw :func:`snr`, to be reported together.
 
+    Parameters
+    ----------
+    estimate, truth
+        Two real arrays of one shape.
+
+    Examples
+    --------
     >>> both = snr_both([1.1, 4.0, 4.9], [0.0, 3.0, 4.0])
     >>> f"{both.aligned:.1f} dB (raw {both.raw:.1f} dB)"
     '31.0 dB (raw 9.2 dB)'
@@ -83,6 +106,17 @@ def psnr(
     ``data_range`` is max(truth) − min(truth) unless given. Unlike :func:`snr`, with ``align=True`` the value does not
     depend on where the truth puts its zero.
 
+    Parameters
+    ----------
+    estimate, truth
+        Two real arrays of one shape.
+    data_range
+        The range of possible values.
+    align
+        Whether to remove the best constant first.
+
+    Examples
+    --------
     >>> round(psnr([0.0, 0.5, 0.9], [0.0, 0.5, 1.0], align=False), 2)
     24.77
     """
@@ -100,6 +134,17 @@ def ssim(
     With the parameters of the original paper: Gaussian weights of 1.5 pixels in an 11 × 11 window, K₁ = 0.01,
     K₂ = 0.03. ``data_range`` is max(truth) − min(truth) unless given.
 
+    Parameters
+    ----------
+    estimate, truth
+        Two real images of one shape.
+    data_range
+        The range of possible values.
+    align
+        Whether to remove the best constant first.
+
+    Examples
+    --------
     >>> truth = np.add.outer(np.arange(16.0), np.arange(16.0))
     >>> round(ssim(truth + 3.0, truth), 6)
     1.0
@@ -128,7 +173,7 @@ def _decibel(signal: float, noise: float) -> float:
 
 
 def _norm(image: npt.NDArray[np.float64]) -> float:
-    """‖image‖ without BLAS, whose threads cost more than the sum where the cores are busy with a solver."""
+    """‖image‖ without BLAS, whose threads cost more than the sum if the cores are busy with a solver."""
     return math.sqrt(float(np.sum(np.square(image))))
 
 

@@ -29,7 +29,7 @@ def require_point(name: str, point: Sequence[float]) -> tuple[float, float]:
 
 
 def require_count(name: str, value: SupportsIndex) -> int:
-    """Return ``value`` as an int, or say that argument ``name`` is no whole number; 5.0 is none either."""
+    """Return ``value`` as an int, or say that argument ``name`` is not a whole number; 5.0 is not one either."""
     try:
         return operator.index(value)
     except TypeError:
@@ -54,7 +54,7 @@ def read_only_pairs(name: str, meaning: str, values: ArrayLike) -> FloatArray:
 def require_few(count: float) -> None:
     """Before the LEDs are made: a wrong radius would fill the memory."""
     if count > MOST_LEDS:
-        raise InvalidInputError(f"an array has at most {MOST_LEDS} LEDs, this one would have {count:.6g}")
+        raise InvalidInputError(f"an array may have at most {MOST_LEDS} LEDs, but this one would have {count:.6g}")
 
 
 def select(pairs: FloatArray, indices: ArrayLike) -> FloatArray:

@@ -18,8 +18,8 @@ from fouriscope.optics.sources import Sources
 
 FloatArray = NDArray[np.float64]
 
-# One wavelength stands for a part of the bandwidth that moves the pupil's edge by no more than this, beside NA: in dark
-# field, and in bright field, where the direct light interferes with what the edge lets in.
+# One wavelength stands for a part of the bandwidth that moves the pupil's edge by no more than this, in units of NA: in
+# dark field, and in bright field, where the direct light interferes with what the edge lets in.
 PART, PART_BRIGHT = 0.07, 0.04
 MOST_MODES = 8
 # A Gaussian of this many points within so many standard deviations: filters and LEDs end somewhere.
@@ -31,8 +31,8 @@ def wavelength_modes(optics: Optics, count: int) -> tuple[FloatArray, FloatArray
     """(wavelengths, weights) of ``count`` modes, or of fewer if the spectrum has fewer lines; the weights add up to 1.
 
     The spectrum is cut into equal shares of its light, and each mode is the mean wavelength of one. As the wavelength
-    changes, frequencies of the object enter and leave the pupil one by one. So a frame changes in steps, and of steps
-    equal shares have the mean to 1/count. (Gauss quadrature is made for polynomials; here its eight modes are no better
+    changes, frequencies of the object enter and leave the pupil one by one. So a frame changes in steps, whose mean
+    equal shares approximate to 1/count. (Gauss quadrature is made for polynomials; here its eight modes are no better
     than three equal shares.)
 
     >>> optics = Optics(513e-9, 0.2, 8.1485, 6.5e-6, bandwidth=20e-9)
@@ -53,11 +53,11 @@ def wavelength_modes(optics: Optics, count: int) -> tuple[FloatArray, FloatArray
 
 
 def coloured_sources(sources: Sources, optics: Optics, count: int | None = None) -> Sources:
-    """Each source as ``count`` of different wavelengths, or as many as its frame needs.
+    """Each source as ``count`` sources of different wavelengths, or as many as its frame needs.
 
-    Between two wavelengths Δλ apart the pupil's edge moves over the object's frequencies k by |k|Δλ in units of NA.
-    The highest that a source sees is (|na| + NA)/λ; there a mode may stand for a move of :data:`PART`, or of
-    :data:`PART_BRIGHT` where direct light passes.
+    Between two wavelengths Δλ apart, the pupil's edge moves over the object's frequencies k by |k|Δλ in units of NA.
+    The highest frequency that a source sees is (|na| + NA)/λ. There a mode may stand for a move of :data:`PART`, or of
+    :data:`PART_BRIGHT` if direct light passes.
     """
     if not has_bandwidth(optics):
         return sources
@@ -97,7 +97,7 @@ def _lines(optics: Optics) -> tuple[FloatArray, FloatArray]:
 
 
 def _width(optics: Optics) -> float:
-    """Full width at half maximum beside λ; of a spectrum that of a Gaussian with its standard deviation."""
+    """Full width at half maximum divided by λ; for a spectrum, that of a Gaussian with its standard deviation."""
     if not optics.spectrum:
         return optics.bandwidth / optics.wavelength
     lines, weights = _lines(optics)
@@ -114,10 +114,10 @@ def require_spectrum(spectrum: Sequence[Sequence[float]], wavelength: float) -> 
         return ()
     wavelengths, weights = pairs.T
     if not (np.isfinite(pairs).all() and (weights >= 0).all() and weights.any()):
-        raise InvalidInputError("weights of a spectrum must be finite and at least 0, and not all 0")
+        raise InvalidInputError("the weights of a spectrum must be finite, at least 0, and not all 0")
     if not (wavelengths.min() > 0.5 * wavelength and wavelengths.max() < 2 * wavelength):
         raise InvalidInputError(
-            f"wavelengths of a spectrum must lie within half and twice of wavelength = {wavelength:g} m, got "
+            f"wavelengths of a spectrum must lie between half and twice wavelength = {wavelength:g} m, got "
             f"{wavelengths.min():g} to {wavelengths.max():g}; they are in metres: 513 nm is 513e-9"
         )
     if len(np.unique(wavelengths)) != len(wavelengths):

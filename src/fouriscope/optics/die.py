@@ -21,16 +21,16 @@ DieShape = Literal["square", "round"]
 # The die is looked at in so many points along each axis, to see how much of it lies on either side of the pupil's edge,
 # and a point is so wide, in their pitch, seen along the edge: between a side and a diagonal.
 FINE, _RAMP = 32, 1.2
-# A die that is at most this large along each axis, beside NA, is one source. What it leaves out is the penumbra of the
+# A die that is at most this large along each axis, in units of NA, is one source. This leaves out the penumbra of the
 # pupil's edge, as wide as the die: 8 % of the amplitude of a dark frame.
 PART = 0.04
-# In bright field near the edge the direct light interferes with what the penumbra cuts off, and that are the lowest
-# frequencies, where samples are strongest: so near the edge, beside NA, a die is divided sooner.
+# In bright field near the edge, the penumbra cuts off the lowest frequencies, where samples are strongest, and the
+# direct light interferes with them. So a die this near to the edge, in units of NA, is divided sooner.
 NEAR, PART_NEAR = 0.15, 0.02
 # Half as many parts along an axis leave an error 2.6 times as large, half the die one of 0.7: for the same error the
 # number of parts grows as this power of the die.
 GROWTH = 0.4
-# A grid of more parts than this along an axis would cost more than it tells.
+# A grid of more parts than this along an axis would cost more than it is worth.
 MOST_PARTS = 8
 
 
@@ -85,12 +85,12 @@ def die_radius(illumination: Illumination, patch_center: tuple[float, float]) ->
 
 
 def die_sources(illumination: Illumination, optics: Optics, patch_center: tuple[float, float]) -> Sources:
-    """The sources of each LED: its middle, or parts of its die where one point would not do.
+    """The sources of each LED: its middle, or parts of its die if one point is not enough.
 
     A die larger than :data:`PART` is divided by a grid of n × n, and so is one larger than :data:`PART_NEAR` whose
-    direct light passes the pupil near its edge; n grows more slowly than the die. One that stands across the edge is
-    also cut along it: the direct light of what lies inside passes, that of the rest does not, and no point between them
-    does the same. Each piece is a source in its middle, with its share of the die as its weight.
+    direct light passes the pupil near its edge; n grows more slowly than the die. A die that lies across the edge is
+    also cut along it: the direct light of the part inside passes, that of the rest does not, and no single point does
+    both. Each piece is a source in its middle, and its weight is its share of the die.
     """
     na = illumination.directions(patch_center)
     if not isinstance(illumination, Spread) or not illumination.die:
@@ -112,7 +112,7 @@ def die_sources(illumination: Illumination, optics: Optics, patch_center: tuple[
 
 
 def across_edge(illumination: Illumination, optics: Optics, patch_center: tuple[float, float]) -> NDArray[np.bool_]:
-    """LEDs whose die stands across the pupil's edge, so that a part of their direct light passes; points never do."""
+    """LEDs whose die lies across the pupil's edge, so that a part of their direct light passes; points never do."""
     if not isinstance(illumination, Spread) or not illumination.die:
         return np.zeros(len(illumination), bool)
     nearest, farthest = _reach(illumination, optics, patch_center)
@@ -122,8 +122,8 @@ def across_edge(illumination: Illumination, optics: Optics, patch_center: tuple[
 def die_in_points(
     illumination: Illumination, patch_center: tuple[float, float], counts: int | NDArray[np.int64]
 ) -> Sources:
-    """So many points along each axis of every LED (``counts``, of all or of each), whatever its frame needs: slow, and
-    the truth of a simulation."""
+    """``counts`` points (of all or of each) along each axis of every LED, whatever its frame needs. Slow; used as the
+    truth of a simulation."""
     if not isinstance(illumination, Spread) or not illumination.die:
         return Sources.points(illumination.directions(patch_center))
     along = np.broadcast_to(counts, len(illumination))
@@ -139,7 +139,7 @@ def die_in_points(
 def _reach(
     illumination: Spread, optics: Optics, patch_center: tuple[float, float]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The smallest and the largest |na| of each die, beside NA."""
+    """The smallest and the largest |na| of each die, in units of NA."""
     rim = illumination.die_directions(_rim(illumination.die_shape), patch_center)
     radii = np.hypot(rim[..., 0], rim[..., 1]) / optics.na
     return radii.min(axis=1), radii.max(axis=1)
@@ -197,7 +197,7 @@ def require_die(die: object, shape: object) -> float:
     except (TypeError, ValueError):
         size = math.nan
     if not 0 <= size < math.inf:
-        raise InvalidInputError(f"die must be a length in metres of at least 0 (0.5 mm is 0.5e-3), got {die!r}")
+        raise InvalidInputError(f"die must be a length ≥ 0 in metres (0.5 mm is 0.5e-3), got {die!r}")
     return size
 
 

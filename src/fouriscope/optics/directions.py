@@ -24,8 +24,8 @@ class Directions:
     na
         (N, 2) array of (na_y, na_x) on the optical axis; |na| < 1.
     height
-        Distance of the sources in metres, if patches off the axis shall be imaged: from there each source is seen at
-        another angle. Without it only the patch on the axis has known directions.
+        Distance of the LEDs in metres, needed for patches off the axis, from which each LED is seen at another angle.
+        Without it, directions are known only for the patch on the axis.
 
     Examples
     --------
@@ -108,13 +108,13 @@ class Adjusted:
 
     @property
     def height(self) -> float | None:
-        """Of the base, which patches off the axis need."""
+        """The height of the base, which patches off the axis need."""
         height: float | None = getattr(self.base, "height", None)
         return height
 
     @property
     def die(self) -> float:
-        """Of the base; 0 is a point."""
+        """The size of the base's LEDs; 0 is a point."""
         return self.base.die if isinstance(self.base, Spread) else 0.0
 
     @property

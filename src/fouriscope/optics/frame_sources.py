@@ -11,8 +11,9 @@ from fouriscope.optics.objective import Optics
 from fouriscope.optics.patterns import Multiplexed, lit_leds
 from fouriscope.optics.sources import Sources
 
-# Of a simulation: points along each axis of a die, more of one across the pupil's edge (there the share of direct light
-# comes in steps of a point, and is most of a frame), and wavelengths. More would change frames by less than a percent.
+# For a simulation: points along each axis of a die, more for one across the pupil's edge (there the share of direct
+# light, which is most of a frame, comes in steps of a point), and wavelengths. More would change frames by less than a
+# percent.
 FINE_POINTS, FINEST_POINTS, FINE_MODES = 9, 27, 11
 
 
@@ -26,7 +27,7 @@ def fine_sources(illumination: Illumination, optics: Optics, patch_center: tuple
     """9 × 9 points of every LED with a size, 27 × 27 of one across the pupil's edge, in 11 wavelengths if there is a
     bandwidth, whatever a frame needs.
 
-    They are slow, and the truth of a simulation. None where LEDs are points of one wavelength.
+    They are slow, and serve as the truth of a simulation. None if LEDs are points of one wavelength.
     """
     leds, _ = lit_leds(illumination)
     if not has_die(leds) and not has_bandwidth(optics):
@@ -38,8 +39,8 @@ def fine_sources(illumination: Illumination, optics: Optics, patch_center: tuple
 
 
 def largest_na(illumination: Illumination, optics: Optics, patch_center: tuple[float, float]) -> float:
-    """|na| of the outermost LED that shines, or of the outermost point of its die; more, where shorter wavelengths
-    reach farther in spatial frequency."""
+    """|na| of the outermost LED that shines, or of the outermost point of its die; more if shorter wavelengths reach
+    farther in spatial frequency."""
     leds, lit = lit_leds(illumination)
     largest = float(farthest_na(leds, patch_center)[lit].max())
     if not has_bandwidth(optics):

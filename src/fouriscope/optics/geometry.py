@@ -46,12 +46,12 @@ class Geometry:
     optics
         The microscope.
     na
-        (N, 2) directions (na_y, na_x) at this patch, one for each frame: of the middle of its LED, or, of several LEDs,
-        of that nearest to the axis.
+        (N, 2) directions (na_y, na_x) at this patch, one per frame: that of the middle of its LED, or, if it has
+        several LEDs, of the one nearest to the axis.
     frame_shape
         (rows, columns) of a measured frame.
     margin
-        Frame pixels on every side that are estimated but not measured, because a sample goes on beyond its frame.
+        Frame pixels on every side that are estimated but not measured, because a sample continues beyond its frame.
     object_shape
         (rows, columns) of the reconstructed object, margin included.
     patch_center
@@ -150,7 +150,7 @@ class Geometry:
 
     @cached_property
     def illumination_na(self) -> NDArray[np.float64]:
-        """(N,) |na| of each frame's LED, or of several LEDs of that nearest to the axis."""
+        """(N,) |na| of each frame's LED, or, if it has several, of the one nearest to the axis."""
         return _read_only(np.hypot(self.na[:, 0], self.na[:, 1]))
 
     @property
@@ -160,7 +160,7 @@ class Geometry:
 
     @cached_property
     def outer_na(self) -> NDArray[np.float64]:
-        """(N,) |na| of each frame's source that is farthest from the axis: how fine its frame sees."""
+        """(N,) |na| of each frame's source that is farthest from the axis: it limits the detail of the frame."""
         sizes = np.hypot(self.sources.na[:, 0], self.sources.na[:, 1])
         return _read_only(np.maximum.reduceat(sizes, self.sources.offsets[:-1]))
 
@@ -177,7 +177,7 @@ class Geometry:
     @cached_property
     def direct_light(self) -> NDArray[np.float64]:
         """(N,) the share of each LED's direct light that passes the pupil: 1 in bright field, 0 in dark field, and
-        between them where an LED with a size stands across the pupil's edge."""
+        between them if an LED with a size lies across the pupil's edge."""
         return _read_only(self.sources.direct_light(self.optics))
 
     @cached_property
@@ -224,7 +224,7 @@ class Geometry:
         nyquist = self.optics.nyquist_field_pixel
         usable = nyquist * (1 - 2 / min(grid))
         raise InvalidInputError(
-            f"the camera undersamples the field: the pupil needs {box.height} × {box.width} frequency bins and the "
+            f"the camera undersamples the field: the pupil needs {box.height} × {box.width} frequency bins, but the "
             f"frame has {grid[0]} × {grid[1]}. The pixel at the sample is {self.optics.pixel * 1e6:.4g} µm and may be "
             f"at most {usable * 1e6:.4g} µm here (λ/(2NA) = {nyquist * 1e6:.4g} µm less two bins); "
             f"use a magnification of at least {self.optics.camera_pixel / usable:.4g} or a smaller camera pixel."
@@ -250,7 +250,7 @@ class Geometry:
         raise InvalidInputError(
             f"LED {led} at (na_y, na_x) = ({at[0]:.4f}, {at[1]:.4f}) with the objective's NA "
             f"{self.optics.na:g} reaches outside the object's spectrum, which for shape {shape} ends at NA "
-            f"({limits[0]:.4f}, {limits[1]:.4f}); the smallest object_shape that would do is {tuple(needed)}."
+            f"({limits[0]:.4f}, {limits[1]:.4f}); the smallest object_shape that is large enough is {tuple(needed)}."
         )
 
 

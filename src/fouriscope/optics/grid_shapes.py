@@ -42,7 +42,7 @@ def automatic_object_shape(
 
 
 def require_shape(name: str, shape: Sequence[int]) -> tuple[int, int]:
-    """(rows, columns) as two integers; raises where they are none, or too few."""
+    """(rows, columns) as two integers; raises if they are not integers, or too small."""
     try:
         rows, columns = (operator.index(size) for size in shape)
     except (TypeError, ValueError):
@@ -53,7 +53,7 @@ def require_shape(name: str, shape: Sequence[int]) -> tuple[int, int]:
 
 
 def require_margin(margin: int) -> int:
-    """The margin as an integer; raises where it is none."""
+    """The margin as an integer; raises if it is not one."""
     try:
         border = operator.index(margin)
     except TypeError:

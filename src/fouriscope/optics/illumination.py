@@ -1,6 +1,6 @@
 """Where the light comes from: LED arrays, or anything else that knows its directions.
 
-Every illumination answers one question: under which direction does each LED shine on the patch that is imaged?
+Every illumination answers one question: from which direction does each LED light the patch that is imaged?
 The answer is (na_y, na_x) = the sine of the angle in air, along each axis. An LED at +x has +na_x.
 """
 
@@ -36,13 +36,13 @@ _FARTHEST = 1e3  # metres, of heights and distances
 
 
 def require_height(height: object) -> float:
-    """The height of LEDs, which must be one of a light source in a building."""
+    """The height of LEDs, which must be plausible for a light source in a building."""
     return require_within("height", require_positive("height", height), 1e-6, _FARTHEST, "metres: 70 mm is 70e-3")
 
 
 @runtime_checkable
 class Illumination(Protocol):
-    """What :class:`~fouriscope.optics.geometry.Geometry` asks of a light source."""
+    """What :class:`~fouriscope.optics.geometry.Geometry` needs from a light source."""
 
     def __len__(self) -> int:
         """Number of LEDs, which is the number of frames."""
@@ -69,7 +69,7 @@ class LEDArray:
     height
         h, from the plane of the LEDs to the sample, slide included, in metres.
     rotation
-        Of the array about its own origin, in radians, counter-clockwise from x towards y.
+        Rotation of the array about its own origin, in radians, from x towards y.
     offset
         (y, x) in metres: lateral displacement of the array, after the rotation.
     slide
@@ -203,9 +203,11 @@ class LEDArray:
         """``size`` × ``size`` LEDs of a square lattice, lit in a spiral from the centre, or the first ``count``.
 
         The first step goes to the ``start``, right (+x), down (+y, along the rows of a frame), left or up; then the
-        spiral turns ``clockwise`` as a frame is shown, or the other way. Of an even ``size`` it begins at one of the
+        spiral turns ``clockwise`` as a frame is shown, or the other way. If ``size`` is even, it begins at one of the
         four central LEDs (:func:`fouriscope.optics.spiral.spiral_steps`).
 
+        Examples
+        --------
         >>> (LEDArray.spiral(4, 2e-3, 70e-3, count=3).positions * 1e3).tolist()
         [[-1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]
         """
@@ -213,7 +215,7 @@ class LEDArray:
         lit = side**2 if count is None else require_count("count", count)
         if side < 1 or not 1 <= lit <= side**2:
             raise InvalidInputError(
-                f"a spiral has a size of at least 1 and a count from 1 to size² = {side**2}, got a count of {lit}"
+                f"a spiral must have a size of at least 1 and a count from 1 to size² = {side**2}, got a count of {lit}"
             )
         require_few(lit)
         steps = spiral_steps(lit, even=side % 2 == 0, start=start, clockwise=clockwise)
@@ -296,8 +298,10 @@ class LEDArray:
     @classmethod
     @door
     def from_directions(cls, na: ArrayLike, height: float = 1.0) -> LEDArray:
-        """LEDs at ``height`` that shine under the directions ``na`` = (na_y, na_x) on the optical axis.
+        """LEDs at ``height`` that shine from the directions ``na`` = (na_y, na_x) on the optical axis.
 
+        Examples
+        --------
         >>> LEDArray.from_directions([(0.0, 0.6)], height=40e-3).positions.round(12).tolist()
         [[0.0, 0.03]]
         """

@@ -10,9 +10,11 @@ def automatic_margin(frame_shape: tuple[int, int]) -> int:
     """Frame pixels to estimate on every side of a frame that was cut out of a larger one: 16, or a few more.
 
     Light from beyond the frame reaches into it over some widths of the point spread function, and a periodic model
-    would take it from the opposite border instead. Of the margins from 16 to 24 the one is taken with which Fourier
-    transforms cost least.
+    would take it from the opposite border instead. The margin is the one from 16 to 24 with the cheapest Fourier
+    transforms.
 
+    Examples
+    --------
     >>> automatic_margin((128, 128)), automatic_margin((100, 100))
     (17, 22)
     """
@@ -23,7 +25,7 @@ def automatic_margin(frame_shape: tuple[int, int]) -> int:
 
 
 def _cost(size: int) -> float:
-    """Of an FFT of ``size`` points, times the other axis: size² times the sum of its prime factors."""
+    """The cost of an FFT of ``size`` points, times the other axis: size² times the sum of its prime factors."""
     factors, rest, factor = 0, size, 2
     while rest > 1:
         while rest % factor == 0:

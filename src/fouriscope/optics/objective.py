@@ -14,7 +14,7 @@ from fouriscope.errors import InvalidInputError
 
 _LONGEST_WAVELENGTH = 100e-6
 _LARGEST_CAMERA_PIXEL = 1e-3
-# What no microscope has: whoever writes it has confused units or keys, and numbers beyond would overflow.
+# No microscope lies beyond these bounds: somebody has confused units or keys, and larger numbers would overflow.
 _BOUNDS = {
     "wavelength": (1e-11, np.inf, "metres: 513 nm is 513e-9"),
     "na": (1e-5, np.inf, "the sine of an angle, times the refractive index"),
@@ -43,7 +43,7 @@ def require_positive(name: str, value: object) -> float:
 
 
 def require_within(name: str, value: float, least: float, most: float, meaning: str) -> float:
-    """Return ``value``, or say that argument ``name`` is beyond what there is, and what it means."""
+    """Return ``value``, or say that argument ``name`` is out of bounds, and what it means."""
     if not least <= value <= most:
         reach = f"at least {least:g}" if most == np.inf else f"from {least:g} to {most:g}"
         raise InvalidInputError(f"{name} must be {reach}, got {value:g}; it is {meaning}.")
@@ -57,7 +57,7 @@ class Optics:
 
     The objective passes the spatial frequencies k of the field with |k| ≤ NA/λ. The *field* is therefore sampled well
     by pixels up to λ/(2NA) and the *intensity*, whose spectrum is twice as wide, by pixels up to λ/(4NA).
-    Fourier ptychography needs only the first: the intensities may alias because the model aliases them likewise.
+    Fourier ptychography needs only the first: intensities may alias, because the model aliases them in the same way.
 
     Parameters
     ----------
@@ -66,13 +66,13 @@ class Optics:
     na
         NA, the numerical aperture of the objective.
     magnification
-        Of the sample on the camera.
+        Magnification of the sample on the camera.
     camera_pixel
         Pitch of the camera's pixels, in metres, on the camera itself.
     medium_index
         Refractive index n between sample and objective; NA < n.
     bandwidth
-        Of the light, around λ: full width at half maximum of a Gaussian, in metres. 0 is one wavelength.
+        Bandwidth of the light around λ: full width at half maximum of a Gaussian, in metres. 0 is one wavelength.
     spectrum
         Instead of a bandwidth: pairs (wavelength in metres, weight). See docs/sources.md.
 
@@ -131,7 +131,7 @@ class Optics:
             )
         object.__setattr__(self, "spectrum", require_spectrum(self.spectrum, self.wavelength))
         if self.spectrum and self.bandwidth:
-            raise InvalidInputError("bandwidth and spectrum say the same: give one of the two.")
+            raise InvalidInputError("bandwidth and spectrum describe the same thing: give one of the two.")
 
     @property
     def pixel(self) -> float:
@@ -146,8 +146,8 @@ class Optics:
     def passes(self, na: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether light at numerical aperture ``na`` passes the pupil. Light at exactly NA does.
 
-        One rule for the pupil's samples and for the LEDs: an LED matched to the NA must not be bright for the one and
-        dark for the other because of the last digit.
+        One rule for the pupil's samples and for the LEDs: an LED at exactly NA must not be bright for one and dark for
+        the other because of the last digit.
         """
         return np.asarray(na <= self.na * (1 + EDGE_TOLERANCE))
 
@@ -165,6 +165,8 @@ class Optics:
 def pupil_overlap(distance: NDArray[np.float64], na: float) -> NDArray[np.float64]:
     """Common area of two pupils of radius ``na`` whose middles are ``distance`` apart, as a fraction of one.
 
+    Examples
+    --------
     >>> pupil_overlap(np.array([0.0, 0.2, 0.5]), na=0.2).round(3).tolist()
     [1.0, 0.391, 0.0]
     """

@@ -19,10 +19,21 @@ NAMES = "random-8 (dark field eight at a time), half-circles, half-circles-8 (an
 def random_patterns(leds: Illumination, optics: Optics, together: int, *, seed: int = 0) -> FloatArray:
     """Bright-field LEDs one by one, in their order, then the dark-field ones ``together`` at a time, drawn at random.
 
-    Each LED shines in one frame. Dark field is faint, and its frames are most of an acquisition: adding LEDs
-    there costs no dynamic range. LEDs of one frame must be told apart by the object alone, so they are drawn from
-    everywhere. The last frames share what is left, so that none has an LED too few by more than one.
+    Each LED shines in one frame. Dark field is faint, and its frames are most of an acquisition, so adding LEDs there
+    costs no dynamic range. Only the object can tell the LEDs of one frame apart, so they are drawn from everywhere. No
+    frame has more than one LED too few.
 
+    Parameters
+    ----------
+    leds, optics
+        Where the LEDs are, and the objective, which decides which of them are bright field.
+    together
+        Dark-field LEDs per frame.
+    seed
+        Seed of the random draw.
+
+    Examples
+    --------
     >>> from fouriscope.paper import paper_leds, paper_optics
     >>> patterns = random_patterns(paper_leds(), paper_optics(), together=8)
     >>> patterns.shape, int(patterns[-1].sum())
@@ -39,6 +50,17 @@ def half_circles(leds: Illumination, optics: Optics, together: int | None = None
     LEDs on the line between two halves belong to neither. With ``together``, dark field follows as in
     :func:`random_patterns`.
 
+    Parameters
+    ----------
+    leds, optics
+        Where the LEDs are, and the objective, which decides which of them are bright field.
+    together
+        Dark-field LEDs per frame; None leaves the dark field out.
+    seed
+        Seed of the random draw of dark-field LEDs.
+
+    Examples
+    --------
     >>> from fouriscope.paper import paper_leds, paper_optics
     >>> half_circles(paper_leds(), paper_optics()).sum(axis=1).tolist()
     [15.0, 15.0, 15.0, 15.0]
@@ -48,7 +70,7 @@ def half_circles(leds: Illumination, optics: Optics, together: int | None = None
     halves = [bright & (side * na[:, axis] > clear) for axis in (0, 1) for side in (1, -1)]
     patterns = np.array([half for half in halves if half.any()], np.float64).reshape(-1, len(leds))
     if not len(patterns):
-        raise InvalidInputError("half circles need LEDs inside the pupil, to both sides of the axis; there are none")
+        raise InvalidInputError("half circles need LEDs inside the pupil on both sides of the axis, but there are none")
     if together is None:
         return patterns
     return np.concatenate([patterns, _together(np.flatnonzero(~bright), len(leds), together, seed)])
@@ -58,6 +80,15 @@ def half_circles(leds: Illumination, optics: Optics, together: int | None = None
 def annuli(leds: Illumination, rings: int) -> FloatArray:
     """All LEDs in ``rings`` annuli around the axis, of equal widths in NA; rings without LEDs are left out.
 
+    Parameters
+    ----------
+    leds
+        Where the LEDs are.
+    rings
+        Number of annuli.
+
+    Examples
+    --------
     >>> from fouriscope.paper import paper_leds
     >>> annuli(paper_leds(), 3).sum(axis=1).tolist()
     [21.0, 88.0, 184.0]
@@ -79,7 +110,7 @@ def named_patterns(name: str, leds: Illumination, optics: Optics, seed: int) -> 
         return half_circles(leds, optics, count, seed=seed)
     if kind == "annuli" and count:
         return annuli(leds, count)
-    raise InvalidInputError(f"there are no patterns called {name!r}; there are {NAMES}, with any number, or a file")
+    raise InvalidInputError(f"unknown patterns {name!r}; known are {NAMES}, each with any number, or a file")
 
 
 def _bright(leds: Illumination, optics: Optics) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""What a set of patterns sees: how much is measured beside what is unknown, and whether phase leaves a trace."""
+"""What a set of patterns sees: how much is measured per unknown, and whether phase leaves a trace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PatternReport:
     one_sided
         Frames whose bright field lies to one side of the axis: they show phase to first order.
     redundancy
-        Pixels of all frames beside the unknowns of a complex object, two for each frequency that some pupil covers.
+        Pixels of all frames divided by the unknowns of a complex object, two for each frequency that some pupil covers.
     """
 
     frames: int
@@ -43,7 +43,7 @@ class PatternReport:
         return [
             ("patterns", f"{self.frames} frames of {together} sources, {self.bright_frames} of them with bright field"),
             ("phase contrast", f"{self.one_sided} frames whose bright field lies to one side of the axis"),
-            ("measured per unknown", f"{self.redundancy:.2f} (of a complex object; twice as many of a phase)"),
+            ("measured per unknown", f"{self.redundancy:.2f} (for a complex object; twice as many for a phase)"),
         ]
 
     def warnings(self) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ class PatternReport:
         if self.redundancy < _TOO_FEW:
             found.append(
                 f"the frames have {self.redundancy:.2f} pixels per unknown of a complex object: a prior must make up "
-                "for the rest; take more patterns of fewer LEDs."
+                "for the rest; use more patterns of fewer LEDs."
             )
         return tuple(found)
 

@@ -23,8 +23,8 @@ _SAME_NA = 1e-9
 class Multiplexed:
     r"""LEDs of which several shine at once: y_j = Σ_m patterns[j, m] \|H_m o\|² over the LEDs m.
 
-    A frame has no direction of its own. Where one is asked for, it is that of its LED nearest to the axis, which says
-    whether the frame is bright field: with one LED a frame, all is as without patterns.
+    A frame has no direction of its own. If one is needed, it is that of its LED nearest to the axis, which says whether
+    the frame is bright field. With one LED per frame, everything is the same as without patterns.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Multiplexed:
     def __init__(self, leds: Illumination, patterns: ArrayLike) -> None:
         if isinstance(leds, Multiplexed):
             raise InvalidInputError(
-                "leds of patterns must be single LEDs, got an illumination that has patterns already"
+                "leds of patterns must be single LEDs, got an illumination that already has patterns"
             )
         object.__setattr__(self, "leds", leds)
         object.__setattr__(self, "patterns", checked_patterns(patterns, len(leds)))
@@ -65,7 +65,7 @@ class Multiplexed:
 
     @property
     def height(self) -> float | None:
-        """Of the LEDs, which patches off the axis need."""
+        """The height of the LEDs, which patches off the axis need."""
         height: float | None = getattr(self.leds, "height", None)
         return height
 
@@ -75,7 +75,7 @@ class Multiplexed:
         return np.asarray((self.patterns > 0).any(axis=0))
 
     def directions(self, patch_center: tuple[float, float] = (0.0, 0.0)) -> FloatArray:
-        """(frames, 2) array of (na_y, na_x): of each frame's LEDs that nearest to the axis."""
+        """(frames, 2) array of (na_y, na_x): the direction of each frame's LED nearest to the axis."""
         na = self.leds.directions(patch_center)
         sizes = np.rint(np.hypot(na[:, 0], na[:, 1]) / _SAME_NA)
         # Of several that are as near, their places decide, not their numbers.
@@ -107,8 +107,8 @@ def direct_light(illumination: Illumination, optics: Optics, patch_center: tuple
 
 
 def frame_levels(illumination: Illumination, optics: Optics, patch_center: tuple[float, float]) -> FloatArray:
-    """(frames,) how bright each frame is beside that of one LED: the weight of its bright-field LEDs, or of all where
-    it has none."""
+    """(frames,) how bright each frame is compared with that of one LED: the weight of its bright-field LEDs, or of all
+    LEDs if it has none."""
     if not isinstance(illumination, Multiplexed):
         return np.ones(len(illumination))
     bright = direct_light(illumination, optics, patch_center)
@@ -129,12 +129,12 @@ def checked_patterns(patterns: ArrayLike, leds: int) -> FloatArray:
     if wrong.any():
         frame, led = (int(place[0]) for place in np.nonzero(wrong))
         raise InvalidInputError(
-            f"weights of patterns must be finite and at least 0, that of LED {led} in frame {frame} is "
+            f"weights of patterns must be finite and at least 0, but that of LED {led} in frame {frame} is "
             f"{matrix[frame, led]:g}"
         )
     empty = np.flatnonzero(~matrix.any(axis=1))
     if len(empty):
-        raise InvalidInputError(f"every frame needs an LED, the pattern of frame {empty[0]} is empty")
+        raise InvalidInputError(f"every frame needs an LED, but the pattern of frame {empty[0]} is empty")
     _, first, inverse = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     twins = np.flatnonzero(first[inverse.reshape(-1)] != np.arange(len(matrix)))
     if len(twins):

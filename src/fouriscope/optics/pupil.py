@@ -17,7 +17,7 @@ ComplexArray = NDArray[np.complex128]
 
 # f = m·du divided by du again need not give m to the last bit; nearer than this to a bin means on the bin.
 _ON_A_BIN = 1e-9
-# Coefficients that a pupil shows of itself.
+# How many coefficients the repr of a pupil shows.
 TOLD = 8
 
 
@@ -29,7 +29,7 @@ class Pupil:
     P(f) = A(f) · exp(i Σ_j c_j Z_j(ρ, θ) + i 2π z (√((n/λ)² − |f|²) − n/λ))   for |f| ≤ NA/λ, and exactly 0 beyond,
 
     with ρ = |f|·λ/NA and θ the angle of f from x towards y. The edge is never softened: LEDs whose direct light just
-    misses the pupil give dark frames, and a half-transmitting edge would fill those with a background nobody measured.
+    misses the pupil give dark frames, and a half-transmitting edge would add a background that nobody measured.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Pupil:
         if self.array is not None:
             array = np.array(self.array, dtype=np.complex128)
             if array.ndim != 2:
-                raise InvalidInputError(f"a pupil array has two dimensions (rows, columns), got shape {array.shape}.")
+                raise InvalidInputError(f"a pupil array must have shape (rows, columns), got shape {array.shape}.")
             if not np.isfinite(array).all():
                 raise InvalidInputError("a pupil array must be finite; put 0 where the pupil is opaque or unknown.")
             array.setflags(write=False)

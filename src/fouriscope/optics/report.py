@@ -14,7 +14,7 @@ from fouriscope.optics.pattern_report import PatternReport, report_patterns
 _RASTER = 400
 _LOW_OVERLAP = 0.35
 _LOW_COVERAGE = 0.9
-_ONE_SIDED = 0.6  # the shortest reach beside the longest; of a square array, however large, it is above 0.7
+_ONE_SIDED = 0.6  # the shortest reach divided by the longest; for a square array, however large, it is above 0.7
 _ANGLES = 90
 _ON_AXIS = 0.02  # of the objective's NA: nearer to the axis the two sidebands of a phase object still cancel
 
@@ -28,23 +28,25 @@ class OpticsReport:
     leds, bright_field, dark_field
         Counts.
     patterns
-        What a set of patterns sees; None where each frame has its own LED.
+        What a set of patterns sees; None if each frame has its own LED.
     na, largest_illumination_na, synthetic_na
-        Of the objective, of the outermost LED, and their sum.
+        NA of the objective, of the outermost LED, and their sum.
     half_pitch
         λ/(2 NA_syn), the finest line that the object can show.
     coverage, coverage_of_outline
         Fraction of the synthetic-NA disc that at least one pupil covers, and of the convex outline of all pupils. A
-        square array leaves the disc's rim open between its corners, as it must; gaps are what its outline lacks.
+        square array necessarily leaves the disc's rim open between its corners; gaps are what is missing inside the
+        outline.
     least_na
-        The aperture in the direction where the pupils reach least far; ``synthetic_na`` is where they reach farthest.
+        The aperture in the direction in which the pupils reach least far; ``synthetic_na`` is the one in which they
+        reach farthest.
     overlap_min, overlap_median
         Common area of the pupils of neighbouring LEDs, as a fraction of one; None for a single LED.
     phase_gap_na, phase_gap_period
-        NA − the largest bright-field |na|, and λ over it: slower phase than this period leaves no first-order trace
-        in any frame. None without bright field.
+        NA − the largest bright-field |na|, and λ divided by it: phase that is slower than this period leaves no
+        first-order trace in any frame. None without bright field.
     warnings, notes
-        What endangers a reconstruction, with a remedy; and what is merely good to know.
+        What endangers a reconstruction, with a remedy; and what is good to know.
     """
 
     leds: int
@@ -134,7 +136,7 @@ def report_geometry(geometry: Geometry) -> OpticsReport:
     if optics.pixel > optics.nyquist_intensity_pixel:
         notes.append(
             f"the pixel of {_micrometres(optics.pixel)} is larger than λ/(4NA) = "
-            f"{_micrometres(optics.nyquist_intensity_pixel)}, so intensities alias; the forward model aliases alike."
+            f"{_micrometres(optics.nyquist_intensity_pixel)}, so intensities alias; the model accounts for this."
         )
     return OpticsReport(
         leds=len(sizes),
@@ -177,7 +179,7 @@ def _warnings(
     na, sizes = geometry.optics.na, np.hypot(*geometry.led_na.T)
     found = []
     if len(sizes) == 1:
-        found.append("a single LED gives one frame, which determines no phase; use several overlapping directions.")
+        found.append("a single LED gives one frame, which cannot determine phase; use several overlapping directions.")
     if len(bright_sizes) == 0:
         found.append(
             f"no bright-field LED: the smallest |na| is {sizes.min():.4f} and the objective's NA is {na:.4g}; "
@@ -200,8 +202,8 @@ def _warnings(
         )
     if least < _ONE_SIDED * geometry.synthetic_na:
         found.append(
-            f"the resolution of NA {geometry.synthetic_na:.4f} holds in some directions only, in others that of NA "
-            f"{least:.4f}; add LEDs there, or check offset and patch_center."
+            f"the resolution of NA {geometry.synthetic_na:.4f} holds in some directions only; in others it is that of "
+            f"NA {least:.4f}; add LEDs there, or check offset and patch_center."
         )
     return tuple(found)
 

@@ -27,7 +27,7 @@ def ring_points(radii: Sequence[float], counts: Sequence[SupportsIndex], start_a
         count = require_count("a count of LEDs", given)
         if not radius >= 0 or count < 1 or (radius == 0 and count != 1):
             raise InvalidInputError(
-                f"a ring has a radius ≥ 0 and at least one LED (one only if the radius is 0), "
+                f"a ring must have a radius ≥ 0 and at least one LED (exactly one if the radius is 0), "
                 f"got radius {radius!r} m with {count!r} LEDs."
             )
         angle = start_angle + 2 * np.pi * np.arange(count) / count

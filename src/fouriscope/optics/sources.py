@@ -1,8 +1,8 @@
 """Sources and frames: a frame is the incoherent sum of one or more coherent sources.
 
 A source has a direction, a wavelength and a weight and belongs to one frame. An LED that is a point is one source of
-weight 1. An LED with a size, or with a bandwidth, is as many as its frame needs (docs/sources.md); their weights add up
-to 1. A pattern of several LEDs is the sources of all of them.
+weight 1. An LED with a size, or with a bandwidth, is as many sources as its frame needs (docs/sources.md); their
+weights add up to 1. A pattern of several LEDs has the sources of all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SourceGroup(NamedTuple):
-    """Frames that are computed together: the slice of the frames asked for, their sources one frame after the other,
+    """Frames that are computed together: the slice of the requested frames, their sources one frame after the other,
     and ``bounds`` such that the b-th of them has the sources ``sources[bounds[b] : bounds[b + 1]]``."""
 
     part: slice
@@ -65,11 +65,11 @@ class Sources:
         counts = np.diff(self.offsets)
         if self.offsets[0] != 0 or self.offsets[-1] != len(self.na) or len(self.weights) != len(self.na):
             raise InvalidInputError(
-                f"offsets must lead from 0 to the number of sources, {len(self.na)}, with a weight for each, "
+                f"offsets must run from 0 to the number of sources, {len(self.na)}, with a weight for each, "
                 f"got {self.offsets[0]} to {self.offsets[-1]} and {len(self.weights)} weights"
             )
         if len(counts) and counts.min() < 1:
-            raise InvalidInputError(f"every frame needs a source, frame {int(counts.argmin())} has none")
+            raise InvalidInputError(f"every frame needs a source, but frame {int(counts.argmin())} has none")
         if self.scales.shape != self.weights.shape or not (np.isfinite(self.scales) & (self.scales > 0)).all():
             raise InvalidInputError(f"scales must be positive and finite, one for each of {len(self.na)} sources")
         if not (np.isfinite(self.weights).all() and (self.weights > 0).all()):

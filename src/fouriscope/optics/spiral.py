@@ -26,7 +26,7 @@ def spiral_steps(count: int, *, even: bool = False, start: Start = "right", cloc
     [[-0.5, -0.5], [-0.5, 0.5], [0.5, 0.5], [0.5, -0.5]]
     """
     if start not in _STEPS:
-        raise InvalidInputError(f"a spiral starts to the right, down, left or up, got start = {start!r}")
+        raise InvalidInputError(f"start must be 'right', 'down', 'left' or 'up', got {start!r}")
     names = list(_STEPS)
     turn = 1 if clockwise else -1
     heading = names.index(start)

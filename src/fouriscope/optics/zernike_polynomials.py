@@ -33,7 +33,7 @@ def noll_to_nm(j: int) -> tuple[int, int]:
     """
     if not 1 <= j <= HIGHEST_MODE or int(j) != j:
         raise InvalidInputError(
-            f"a Noll index is an integer from 1 (piston) to {HIGHEST_MODE} (radial order 15), got {j!r}."
+            f"a Noll index must be an integer from 1 (piston) to {HIGHEST_MODE} (radial order 15), got {j!r}."
         )
     j = int(j)
     n = (isqrt(8 * j - 7) - 1) // 2
@@ -111,10 +111,10 @@ def zernike_in_powers(n: int, m: int) -> NDArray[np.float64]:
 def fit_zernike(
     pupil: NDArray[np.complexfloating], fy: ArrayLike, fx: ArrayLike, modes: Sequence[int]
 ) -> dict[int, float]:
-    """The coefficients of ``modes`` (Noll) in the phase of ``pupil``, by least squares; zeros of it do not count.
+    """The coefficients of ``modes`` (Noll) in the phase of ``pupil``, by least squares; its zeros do not count.
 
-    ``fy`` (down) and ``fx`` (across) are coordinates in units of the disc's radius. Steps from bin to bin are fitted
-    instead of the phase itself, so the phase may go through any number of turns; tilts are fitted too, and left out.
+    ``fy`` (down) and ``fx`` (across) are coordinates in units of the disc's radius. The fit uses steps from bin to bin
+    instead of the phase itself, so the phase may go through any number of turns. Tilts are fitted too, and left out.
 
     Examples
     --------

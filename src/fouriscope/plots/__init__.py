@@ -1,7 +1,7 @@
-"""Figures for people: a comparison of images, curves of convergence, and the one page that a run shows of itself.
+"""Figures for people: a comparison of images, curves of convergence, and one page that sums up a run.
 
 Every function returns a :class:`matplotlib.figure.Figure` on an Agg canvas. pyplot is never imported and no global
-setting changes, so figures can be drawn on a server, in a thread, or beside a session that plots on its own.
+setting changes, so figures can be drawn on a server, in a thread, or in a session that has its own plots.
 
 Images are gray by default, which is perceptually uniform; any map of matplotlib can be given, and a uniform one such as
 ``"viridis"`` is advised: maps like ``"jet"`` draw edges where the phase has none.

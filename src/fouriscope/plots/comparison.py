@@ -34,6 +34,8 @@ CLOSE_UP_COLOURS = (ACCENT, "#56b4e9")
 class Panel:
     """One image of a comparison.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> Panel("Truth", np.zeros((4, 4))).own_scale
     False
@@ -50,6 +52,15 @@ class Panel:
 def snr_panel(title: str, estimate: npt.ArrayLike, truth: npt.ArrayLike) -> Panel:
     """A panel whose caption is the SNR, shifted by the constant that no camera can see so that it shares the scale.
 
+    Parameters
+    ----------
+    title
+        The title of the panel.
+    estimate, truth
+        Two real images of one shape.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> truth = np.array([[0.0, 3.0], [4.0, 0.0]])
     >>> snr_panel("TV-Online", truth + [[1.1, 1.0], [0.9, 1.0]], truth).caption
@@ -167,7 +178,7 @@ def _common_field(images: Sequence[RealArray], panels: Sequence[Panel]) -> tuple
         # A coarser image may miss the exact proportion by the rounding of its own pixels.
         if abs(image.shape[0] - rows * image.shape[1] / columns) > max(1.0, rows / columns):
             raise InvalidInputError(
-                f"all panels must show one field, but panel {panel.title!r} has shape {image.shape}, which is not in "
+                f"all panels must show the same field, but panel {panel.title!r} has shape {image.shape}, not in "
                 f"the proportion of {finest.shape}; crop the images to the same field"
             )
     return int(rows), int(columns)

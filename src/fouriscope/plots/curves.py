@@ -34,6 +34,19 @@ def convergence_figure(
 
     Values that cannot be drawn (NaN, infinite, and on a logarithmic axis those ≤ 0) leave a gap.
 
+    Parameters
+    ----------
+    curves
+        (x, y) of each curve, by its name.
+    xlabel, ylabel
+        Names of the axes.
+    log_y
+        Whether the vertical axis is logarithmic.
+    title
+        A line above everything.
+
+    Examples
+    --------
     >>> steps = np.arange(1, 50)
     >>> figure = convergence_figure({"BM3D-Online": (steps, 20 - 15 / steps), "TV-Online": (steps, 19 - 15 / steps)})
     >>> [line.get_label() for line in figure.axes[0].get_lines()]
@@ -51,6 +64,19 @@ def tuning_figure(
 ) -> Figure:
     """A score over the values that were tried, on a logarithmic axis, with the chosen one marked.
 
+    Parameters
+    ----------
+    values, scores
+        The values that were tried, and the score of each.
+    chosen
+        The value to mark.
+    xlabel, ylabel
+        Names of the axes.
+    title
+        A line above everything.
+
+    Examples
+    --------
     >>> figure = tuning_figure([1e-8, 1e-7, 1e-6], [22.0, 24.0, 21.0], 1e-7, xlabel="λ", ylabel="SNR (dB)")
     >>> figure.axes[0].get_xscale()
     'log'

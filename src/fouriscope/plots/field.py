@@ -29,7 +29,7 @@ def field_figure(
     title: str = "",
     cmap: str = "gray",
 ) -> Figure:
-    """One page about one field: phase, amplitude if there is one, and beneath them maps with one value a tile.
+    """One page about one field: phase, amplitude if there is one, and beneath them maps with one value per tile.
 
     Parameters
     ----------

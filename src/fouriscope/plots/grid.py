@@ -60,7 +60,7 @@ def grid_figure(
     images = [[checked_image(panel.image, f"panel {panel.title!r}") for panel in row] for row in rows]
     shapes = {image.shape for row in images for image in row}
     if len(shapes) != 1:
-        raise InvalidInputError(f"all panels of a grid show one field in one shape, but they have {sorted(shapes)}")
+        raise InvalidInputError(f"all panels of a grid must have the same shape, but they have {sorted(shapes)}")
     field: tuple[int, int] = next(iter(shapes))
     for zoom in zooms:
         check_zoom(zoom, field)

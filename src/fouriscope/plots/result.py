@@ -1,4 +1,4 @@
-"""The one page that a run shows of itself."""
+"""One page that sums up a run."""
 
 from __future__ import annotations
 

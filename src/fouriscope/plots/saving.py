@@ -17,9 +17,20 @@ if TYPE_CHECKING:
 def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
     """Write ``figure`` to ``path``; the ending chooses the format (.png, .pdf, .svg, …).
 
-    The file appears complete or not at all: it is written beside its place and renamed. A folder that is being watched
-    never shows half a figure.
+    The file appears complete or not at all: it is written under another name and renamed. A watched folder never
+    shows half a figure.
 
+    Parameters
+    ----------
+    figure
+        The figure.
+    path
+        The file to write.
+    dpi
+        Dots per inch of pixel formats.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from fouriscope.plots import convergence_figure
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -46,6 +46,23 @@ def contact_sheet(
     differ by orders of magnitude. The circle is the objective's ``na``: inside it is bright field. A frame on the
     wrong side of the circle, or unlike its neighbours, is an LED in the wrong place.
 
+    Parameters
+    ----------
+    frames
+        Anything with ``shape`` and ``frame(i)``.
+    directions
+        (frames, 2) directions (na_y, na_x).
+    na
+        NA of the objective.
+    brightness
+        One number per frame.
+    rejected
+        Frames that are left out, with the reason.
+    title
+        A line above everything; by default the number of frames.
+
+    Examples
+    --------
     >>> from fouriscope.acquisition import ArrayFrames
     >>> stack = ArrayFrames(np.random.default_rng(0).random((3, 8, 8)))
     >>> figure = contact_sheet(stack, [(0, 0), (0, 0.1), (0.1, 0)], 0.05, [1.0, 0.1, 0.2])
@@ -56,7 +73,7 @@ def contact_sheet(
     count = frames.shape[0]
     if places.shape != (count, 2) or level.shape != (count,):
         raise InvalidInputError(
-            f"one direction and one brightness for each of {count} frames, got shapes {places.shape} and {level.shape}"
+            f"each of {count} frames needs a direction and a brightness, got shapes {places.shape} and {level.shape}"
         )
     bad = dict(rejected or {})
     bright = np.hypot(places[:, 0], places[:, 1]) <= na * (1 + 1e-9)

@@ -1,4 +1,4 @@
-"""The sources of one frame beside the pupil's edge, and what they make of it."""
+"""The sources of one frame at the pupil's edge, and the frames that they give."""
 
 from __future__ import annotations
 
@@ -22,8 +22,19 @@ _SHOWN = 40
 def sources_figure(model: ForwardModel, frame: int, images: Mapping[str, NDArray[Any]]) -> Figure:
     """The sources of ``frame`` in the plane of the pupil, each with an area like its weight, and ``images`` beside it.
 
-    Sources whose direct light passes the pupil are full, the others are rings; the die of an LED is grey.
+    Sources whose direct light passes the pupil are filled, the others are rings; the die of an LED is grey.
 
+    Parameters
+    ----------
+    model
+        The forward model.
+    frame
+        Number of the frame.
+    images
+        Images to draw beside the sources, by their titles.
+
+    Examples
+    --------
     >>> from fouriscope.paper import paper_model
     >>> model = paper_model(frame=16, radius=4)
     >>> len(sources_figure(model, 0, {"the frame": model.intensity(np.zeros(model.object_shape), [0])[0]}).axes)

@@ -35,7 +35,7 @@ def compiled(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """For small kernels called within loops: a true call counts the references of its arrays, at dear atomic cost."""
+    """For small kernels called within loops: a true call counts the references of its arrays, which is expensive."""
     fast: Function = njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")(function)
     return fast
 

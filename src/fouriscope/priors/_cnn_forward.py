@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 SHIPPED = Path(__file__).parent / "weights" / "small_cnn.safetensors"
 BAND = 512
-"""Rows of phases that go through all layers together: more would only take more memory, some 64 bytes a pixel."""
+"""Rows of phases that go through all layers together: more would only take more memory, some 64 bytes per pixel."""
 LIMIT = 5.0
 """No pixel moves by more than so many σ: white noise does that once in two million pixels."""
 
@@ -61,7 +61,7 @@ def load_weights(path: Path = SHIPPED) -> Weights:
     except (OSError, SafetensorError) as error:
         raise InvalidInputError(
             f"expected the weights of the small network in {path}, which cannot be read ({error}); "
-            "install fouriscope anew, or train them: tools/train_denoiser.py"
+            "install fouriscope again, or train them: tools/train_denoiser.py"
         ) from error
     _check(path, names, layers, about)
     flat = tuple(np.ascontiguousarray(layer.transpose(2, 3, 1, 0)).ravel() for layer in layers)

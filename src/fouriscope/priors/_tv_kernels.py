@@ -156,8 +156,8 @@ def advance_strip(
     """Iterate ``len(betas)`` times on rows [first, last), and return their share of the gap and of the slope.
 
     Reads the dual ``before`` and writes ``after`` and ``x_out`` in these rows only. A new row depends on its two
-    neighbours, so the strip starts with as many more rows on either side as there are iterations, and loses one a side
-    with each: what neighbouring strips compute twice they compute alike, and no one waits for another.
+    neighbours, so the strip starts with as many more rows on either side as there are iterations, and loses one on
+    each side with each: what neighbouring strips compute twice they compute alike, and no one waits for another.
     """
     height = z.shape[0]
     steps = betas.shape[0]

@@ -31,10 +31,10 @@ class Prior(ABC):
     .. math:: \mathrm{denoise}_\sigma(z) = \arg\min_x \tfrac12 \|x - z\|^2 + \sigma^2 r(x),
 
     so that the solver minimises d(x) + λ r(x). Otherwise ``has_objective`` is False and σ is the standard deviation of
-    the noise that the denoiser believes in.
+    the noise that the denoiser assumes.
 
-    A subclass writes ``_denoise``; the checks live here, once. ``denoise`` keeps shape and dtype, does not change its
-    input and returns memory of its own. A prior may keep a *warm state* from call to call, which changes results only
+    A subclass writes ``_denoise``; the checks are here. ``denoise`` keeps shape and dtype, does not change its
+    input and returns new memory. A prior may keep a *warm state* from call to call, which changes results only
     within its stated accuracy: give every solver its own object, and do not call one object from two threads at once.
 
     Parameters
@@ -58,7 +58,7 @@ class Prior(ABC):
         self.strength: Strength = _checked_strength(strength)
 
     def denoise(self, image: Image, sigma: float) -> Image:
-        """Return ``image`` as this prior would rather have it, at noise level σ; σ = 0 returns a copy."""
+        """Return ``image`` denoised at noise level σ; σ = 0 returns a copy."""
         image = check_image(image)
         sigma = check_sigma(sigma)
         if sigma == 0 and not self._acts_at_zero_sigma:
@@ -66,9 +66,9 @@ class Prior(ABC):
         return self._denoise(image, sigma)
 
     def denoise_next(self, image: Image, sigma: float) -> Image:
-        """The same inside an iteration, where each image resembles the one before: a prior may then save itself work.
+        """The same inside an iteration, where each image resembles the one before, so that a prior may save work.
 
-        What that changes in the result, if anything, the prior states. Here it is :meth:`denoise`.
+        If that changes the result, the prior says how. Here it is :meth:`denoise`.
         """
         return self.denoise(image, sigma)
 
@@ -94,7 +94,7 @@ class Prior(ABC):
         T is the temperature of the noise: the data fidelity d is T times a negative log-likelihood. A denoiser whose σ
         is a noise level needs nothing more and returns 1. A prior :math:`\exp(-\tau r(x))` with r of degree one has a
         normaliser proportional to :math:`\tau^{-\theta n}`; the most likely τ given x is θn/r(x) [1]_. It is
-        ``inf`` where r(x) = 0, as for a constant image, which says that any strength would do.
+        ``inf`` if r(x) = 0, as for a constant image: any strength would do.
 
         References
         ----------

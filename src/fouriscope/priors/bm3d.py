@@ -57,16 +57,16 @@ class BM3D(Prior):
     stages
         ``"both"``, or ``"hard"`` for the first alone: half the time, some 0.5 dB less.
     rematch_every
-        Inside a solver (:meth:`denoise_next`) blocks are matched at the first of so many calls with images of one
-        shape, and the matches kept for the others, because the image changes little from call to call. 10 saves more
-        than half of the time at next to no loss (docs/priors.md); 1 matches in every call, as :meth:`denoise` does.
+        Inside a solver (:meth:`denoise_next`) blocks are matched in the first of so many calls with images of one
+        shape, and the matches are kept for the others, because the image changes little from call to call. 10 saves
+        more than half of the time at almost no loss (docs/priors.md); 1 matches in every call, as :meth:`denoise` does.
     overrides
         Any field of :class:`StageParameters`, of one of the two stages: ``hard_step=4``, ``wiener_group=16``.
 
     Attributes
     ----------
     parameters
-        What the profile and the overrides amount to.
+        All parameters, from the profile and the overrides.
 
     Notes
     -----
@@ -111,7 +111,7 @@ class BM3D(Prior):
             raise InvalidInputError(f"expected a whole number rematch_every >= 1, got {rematch_every!r}")
         unknown = sorted(set(overrides) - set(OVERRIDES))
         if unknown:
-            raise InvalidInputError(f"BM3D has no parameter {', '.join(map(repr, unknown))}; it has {list(OVERRIDES)}")
+            raise InvalidInputError(f"BM3D has no parameter {', '.join(map(repr, unknown))}; known: {list(OVERRIDES)}")
         self.profile: Profile = profile
         self.stages: Stages = stages
         self.rematch_every = int(rematch_every)
@@ -215,6 +215,8 @@ def bm3d(
 ) -> Image:
     """Return ``image`` without its white noise of standard deviation σ; see :class:`BM3D`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> bm3d(np.full((2, 3), 0.5), sigma=0.1)
     array([[0.5, 0.5, 0.5],

@@ -17,8 +17,8 @@ class Box(Prior):
     """Every pixel lies in [lower, upper]; by default the image is not negative.
 
     The objective r(x) is 0 inside and ∞ outside. Its proximal operator is the projection min(max(z, lower), upper),
-    which does not depend on σ: also σ = 0 projects, and there is no strength to choose. Beside its meaning, a bound
-    fixes the constant that a measurement of phase cannot see.
+    which does not depend on σ: σ = 0 projects too, and there is no strength to choose. A bound also fixes the constant
+    that a measurement of phase cannot see.
 
     Parameters
     ----------

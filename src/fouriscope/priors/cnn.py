@@ -27,8 +27,8 @@ class SmallCNN(Prior):
 
     .. math:: \mathrm{denoise}_\sigma(x) = x - (1 - M)^2\, n(x - \bar x, \sigma),
 
-    with :math:`\bar x` the mean of the image, and M a local mean over some 30 pixels: slow variations, of which white
-    noise has next to none, stay what they are, however often a solver calls. As in FFDNet [2]_, n sees the image as its
+    with :math:`\bar x` the mean of the image, and M a local mean over some 30 pixels. Slow variations, of which white
+    noise has almost none, do not change, however often a solver calls. As in FFDNet [2]_, n sees the image as its
     2 × 2 phases, four planes of half the size, and σ as a fifth plane; nine layers of 3 × 3 filters follow, 32 channels
     with ReLU between them, and the last one gives the noise of the four phases: a pixel depends on 38 × 38 pixels
     around it. No layer has a bias [3]_. Every operation is then homogeneous, so that for a > 0
@@ -53,7 +53,7 @@ class SmallCNN(Prior):
     -----
     Works in float32, in units of σ; σ below the resolution of that (1e-7 of the range) leaves the image as it is. The
     result does not depend on the number of threads, to the last bit. Images of odd size are continued by repeating the
-    last row or column. Memory: some 64 bytes a pixel, and no more than for 1024 rows.
+    last row or column. Memory: some 64 bytes per pixel, and no more than for 1024 rows.
 
     References
     ----------
@@ -98,8 +98,8 @@ class SmallCNN(Prior):
     def denoise_next(self, image: Image, sigma: float) -> Image:
         """As :meth:`denoise`, but each call sees the image turned or mirrored in another of the eight ways [4]_.
 
-        A network treats the orientations not quite alike. What it gets wrong in one, the next call corrects instead of
-        repeating it; without that, edges fray where the data say little.
+        A network does not treat all orientations alike. Its errors in one are corrected by the next call instead of
+        repeated; without that, edges fray where the data say little.
         """
         turns, mirrored = self._calls % 4, self._calls % 8 >= 4
         turned = np.rot90(check_image(image), turns)

@@ -17,7 +17,7 @@ from fouriscope.priors.torch_module import HOW_TO_INSTALL, NoiseInput, TorchDeno
 
 @dataclass(frozen=True)
 class _Architecture:
-    """How deepinv builds it for grey images, how it hears of σ, and where the weights that fit are published."""
+    """How deepinv builds it for grey images, how it is told σ, and where matching weights are published."""
 
     cls: str
     grey: Mapping[str, Any]
@@ -56,7 +56,7 @@ _ARCHITECTURES: dict[str, _Architecture] = {
 
 
 def import_deepinv() -> Any:
-    """Return ``deepinv.models``, or say what is in its way: a torchvision of another build than torch often is."""
+    """Return ``deepinv.models``, or say why it cannot be imported: often torchvision is of another build than torch."""
     import_torch()
     try:
         return importlib.import_module("deepinv.models")
@@ -64,7 +64,7 @@ def import_deepinv() -> Any:
         reason = (str(error).splitlines() or [""])[0]
         raise InvalidInputError(
             f"deepinv cannot be imported ({type(error).__name__}: {reason}); install it: {HOW_TO_INSTALL}. "
-            "If torchvision is what fails, install torch and torchvision together, from one place"
+            "If torchvision fails, install torch and torchvision together, from the same place"
         ) from error
 
 
@@ -75,7 +75,7 @@ class DeepinvDenoiser(Prior):
     **Nothing is downloaded**: ``weights`` is a file that you fetched. Only tensors are read from it, no pickled code.
 
     ============  ===========  ====================================================
-    ``model``     hears of σ   ``trained_sigma`` if "auto"
+    ``model``     is told σ    ``trained_sigma`` if "auto"
     ============  ===========  ====================================================
     drunet        yes          50/255 at most
     gsdrunet      yes          50/255 at most
@@ -95,11 +95,11 @@ class DeepinvDenoiser(Prior):
     weights
         A ``.pth``/``.pt``/``.ckpt`` file with a state dict, or a ``.safetensors`` file.
     strength
-        λ; ``"auto"`` is the temperature T itself, right for a denoiser that believes in its σ.
+        λ; ``"auto"`` is the temperature T itself, which suits a denoiser whose σ is a noise level.
     device
         Where it runs, such as ``"cuda"``.
     trained_sigma
-        The noise that the weights were trained for, where images are in [0, 1]: see ``TorchDenoiser``.
+        The noise that the weights were trained for, for images in [0, 1]: see ``TorchDenoiser``.
 
     References
     ----------
@@ -147,7 +147,7 @@ class DeepinvDenoiser(Prior):
 
     @staticmethod
     def check_installed() -> None:
-        """Raise what hinders this prior from being used."""
+        """Raise if this prior cannot be used, and say why."""
         import_deepinv()
 
     def _denoise(self, image: Image, sigma: float) -> Image:

@@ -14,9 +14,9 @@ Denoiser = Callable[[Image, float], Any]
 
 
 class CallablePrior(Prior):
-    """A denoiser from elsewhere, ``function(image, sigma) -> image``, with the manners of a prior.
+    """Any denoiser, ``function(image, sigma) -> image``, as a prior.
 
-    σ = √(γλ) is handed on as the noise level. The function gets a copy, so that it may work in place, and its result
+    σ = √(γλ) is passed on as the noise level. The function gets a copy, so it may work in place. Its result
     is checked (same shape, real, finite) and converted to the dtype of the image. There is no objective, and a solver
     with such a prior seeks a fixed point rather than a minimum.
 
@@ -27,7 +27,7 @@ class CallablePrior(Prior):
     name
         What messages and run folders call it; by default the name of the function.
     strength
-        λ; ``"auto"`` is the temperature T itself, right for a denoiser that believes in its σ.
+        λ; ``"auto"`` is the temperature T itself, which suits a denoiser whose σ is a noise level.
 
     Examples
     --------

@@ -23,7 +23,7 @@ class L1(Prior):
     Parameters
     ----------
     strength
-        λ, the weight of ‖x‖₁ beside the data fidelity; ``"auto"`` is T·θn/‖x‖₁ (:meth:`Prior.natural_strength`).
+        λ, the weight of ‖x‖₁ against the data fidelity; ``"auto"`` is T·θn/‖x‖₁ (:meth:`Prior.natural_strength`).
 
     Examples
     --------

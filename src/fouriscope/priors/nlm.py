@@ -30,7 +30,7 @@ class NLM(Prior):
     Parameters
     ----------
     strength
-        λ; ``"auto"`` is the temperature T itself, right for a denoiser that believes in its σ.
+        λ; ``"auto"`` is the temperature T itself, which suits a denoiser whose σ is a noise level.
     patch_size
         p, odd.
     patch_distance

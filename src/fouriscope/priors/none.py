@@ -10,6 +10,8 @@ from fouriscope.priors.base import Image, Prior
 class NoPrior(Prior):
     """r(x) = 0: the proximal operator is the identity, and the solver is plain gradient descent.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> NoPrior().denoise(np.array([[1.0, 2.0]]), sigma=3.0)
     array([[1., 2.]])

@@ -38,6 +38,8 @@ PriorLike = Prior | Callable[[Image, float], Any] | str | Mapping[str, SpecValue
 def available_priors() -> tuple[str, ...]:
     """Return the names that configuration files and :func:`as_prior` understand.
 
+    Examples
+    --------
     >>> "tv" in available_priors()
     True
     """
@@ -49,7 +51,7 @@ class PriorInfo:
     """What :func:`installed_priors` says about one prior.
 
     ``missing`` is the reason why it cannot be used here, None if it can; ``from_python`` says that it wraps an object
-    of the user's and cannot be asked for by name.
+    of the user's and cannot be made by name.
     """
 
     name: str
@@ -60,8 +62,10 @@ class PriorInfo:
 
 
 def installed_priors() -> tuple[PriorInfo, ...]:
-    """Return every prior with what it is and whether it can be used, which imports what those need that need much.
+    """Return every prior with what it is and whether it can be used. This imports what heavy priors need.
 
+    Examples
+    --------
     >>> [info.missing for info in installed_priors() if info.name == "tv"]
     [None]
     """
@@ -82,6 +86,13 @@ def _info(name: str) -> PriorInfo:
 def prior_from_spec(spec: Mapping[str, SpecValue]) -> Prior:
     """Build the prior that ``prior.spec()`` describes.
 
+    Parameters
+    ----------
+    spec
+        What ``prior.spec()`` returned: a mapping with ``"name"`` and parameters.
+
+    Examples
+    --------
     >>> prior_from_spec({"name": "l1", "strength": 0.5})
     L1(strength=0.5)
     """
@@ -98,7 +109,7 @@ def prior_class(spec: Mapping[str, SpecValue]) -> type[Prior]:
         unknown = sorted(set(spec) - {"name"} - set(known))
         if unknown:
             raise InvalidInputError(
-                f"the prior {spec['name']!r} has no parameter {', '.join(map(repr, unknown))}; it has {known or 'none'}"
+                f"the prior {spec['name']!r} has no parameter {', '.join(map(repr, unknown))}; known: {known or 'none'}"
             )
     return cls
 
@@ -109,6 +120,13 @@ def as_prior(prior: PriorLike) -> Prior:
     ``None`` is no prior; a prior is returned as it is; a name or a description (a mapping with ``"name"``) is built;
     any other callable is taken as a denoiser ``f(image, sigma)``.
 
+    Parameters
+    ----------
+    prior
+        None, a prior, a name, a description or a function.
+
+    Examples
+    --------
     >>> as_prior("l1"), as_prior(None)
     (L1(strength='auto'), NoPrior())
     """

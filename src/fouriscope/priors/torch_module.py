@@ -40,16 +40,16 @@ class TorchDenoiser(Prior):
     module
         The network, with its weights. It is not written into run folders: nothing is pickled.
     strength
-        λ; ``"auto"`` is the temperature T itself, right for a denoiser that believes in its σ.
+        λ; ``"auto"`` is the temperature T itself, which suits a denoiser whose σ is a noise level.
     noise_input
-        How the module hears of σ: ``"none"``, it does not (blind); ``"map"``, as a constant second channel;
+        How the module is told σ: ``"none"``, it is not (blind); ``"map"``, as a constant second channel;
         ``"scalar"``, as a second argument, a tensor of one element (every denoiser of deepinv).
     device
         Where it runs, such as ``"cuda"``.
     trained_sigma
         The noise, in units of [0, 1], that the module was trained for. With a map or scalar it is the largest: a nearly
         flat image is not stretched further than that. For a blind module it is the one level that it removes: the image
-        is scaled so that σ becomes it. **A blind module without it removes what it thinks fit, whatever σ and λ are.**
+        is scaled so that σ becomes this level. **A blind module without it ignores σ and λ.**
     multiple_of
         The image is continued as in a mirror until rows and columns are multiples of it; 2^scales for most U-Nets.
 
@@ -81,7 +81,7 @@ class TorchDenoiser(Prior):
         torch = import_torch()
         if not isinstance(module, torch.nn.Module):
             raise InvalidInputError(
-                f"expected a torch.nn.Module, got {module!r}; a function f(image, sigma) can be a prior as it is"
+                f"expected a torch.nn.Module, got {module!r}; a function f(image, sigma) can be a prior directly"
             )
         if noise_input not in get_args(NoiseInput):
             raise InvalidInputError(f'expected noise_input "none", "map" or "scalar", got {noise_input!r}')
@@ -100,7 +100,7 @@ class TorchDenoiser(Prior):
 
     @staticmethod
     def check_installed() -> None:
-        """Raise what hinders this prior from being used."""
+        """Raise if this prior cannot be used, and say why."""
         import_torch()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TorchDenoiser:

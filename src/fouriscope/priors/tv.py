@@ -36,7 +36,7 @@ class TV(Prior):
     .. math:: p_{k+1} = \Pi\bigl(r_k + \tfrac{1}{8w} \nabla(z + w\,\mathrm{div}\, r_k)\bigr), \qquad
               r_{k+1} = p_{k+1} + \tfrac{t_k - 1}{t_{k+1}} (p_{k+1} - p_k),
 
-    whose momentum starts anew when it climbs [2]_. The dual is kept **warm**: the next call starts from it, which makes
+    whose momentum restarts when it climbs [2]_. The dual is kept **warm**: the next call starts from it, which makes
     the calls of a solver several times cheaper than the first. ``reset()`` drops it.
 
     It stops by what is left to gain, not by a count. The duality gap w Σ (abs(∇x) − p·∇x) is a sum of terms ≥ 0,
@@ -51,7 +51,7 @@ class TV(Prior):
     Parameters
     ----------
     strength
-        λ, the weight of TV(x) beside the data fidelity; ``"auto"`` is T·θn/TV(x) (:meth:`Prior.natural_strength`).
+        λ, the weight of TV(x) against the data fidelity; ``"auto"`` is T·θn/TV(x) (:meth:`Prior.natural_strength`).
     isotropic
         Whether an edge costs the same in all directions.
     accuracy

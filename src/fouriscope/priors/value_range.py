@@ -51,8 +51,8 @@ class ValueRange:
     def of(cls, image: Image) -> ValueRange:
         """Return the plain minimum and maximum of ``image``.
 
-        Not quantiles: with the extremes no pixel lies outside [0, 1], where a trained denoiser is at a loss. One hot
-        pixel makes the rest of the image small, which costs some contrast but no surprise.
+        Not quantiles: with the extremes no pixel lies outside [0, 1], where a trained denoiser is unreliable. One hot
+        pixel makes the rest of the image small, which costs some contrast.
         """
         return cls(float(image.min()), float(image.max()))
 
@@ -91,7 +91,7 @@ def denoise_in_unit_range(
 ) -> Image:
     """Apply ``denoiser(u, sigma_u)``, made for images in [0, 1], to an image in any units.
 
-    A constant image comes back unchanged, for it has no range, and so does an image whose noise is below the resolution
+    A constant image is returned unchanged, because it has no range. So is an image whose noise is below the resolution
     of its dtype.
 
     Parameters

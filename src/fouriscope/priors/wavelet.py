@@ -36,13 +36,13 @@ class Wavelet(Prior):
     Parameters
     ----------
     strength
-        λ; ``"auto"`` is the temperature T itself, right for a denoiser that believes in its σ.
+        λ; ``"auto"`` is the temperature T itself, which suits a denoiser whose σ is a noise level.
     wavelet
         An orthogonal wavelet of PyWavelets: ``"haar"``, ``"db2"``, ``"sym4"``, ``"coif1"``…
     mode
-        ``"soft"`` is continuous, as an iteration likes it; ``"hard"`` keeps more contrast.
+        ``"soft"`` is continuous, which suits an iteration; ``"hard"`` keeps more contrast.
     levels
-        How many scales are shrunk; fewer where the image is smaller than 2^levels. The rest is kept as it is.
+        How many scales are shrunk; fewer if the image is smaller than 2^levels. The rest is not changed.
 
     References
     ----------

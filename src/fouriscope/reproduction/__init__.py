@@ -1,1 +1,1 @@
-"""The experiments of the paper, run again with one command, beside its numbers."""
+"""The experiments of the paper, repeated with one command and compared with its numbers."""

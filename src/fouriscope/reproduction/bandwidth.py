@@ -89,7 +89,7 @@ class BandwidthChange:
                 f"The paper names {width} for its LEDs and reconstructs with one wavelength. Here frames were "
                 f"simulated with eleven wavelengths per LED (a Gaussian of {width}, full width at half maximum), the "
                 "same noise and strengths, and reconstructed as the paper does and with a model of the bandwidth "
-                "(docs/sources.md). SNR in dB at the end, and beside light of one wavelength:"
+                "(docs/sources.md). SNR in dB at the end, and the difference from light of one wavelength:"
             ),
             Table(("method", "one wavelength", f"{width}, taken for one", f"{width}, modelled"), rows),
         ]

@@ -27,10 +27,9 @@ def figure4_blocks(summary: MeasuredSummary, pictures: Sequence[Path]) -> list[B
             f"`fouriscope paper --figure 4` {__version__} on {datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, "
             f"{thread_count()} threads. {specimen.name}: {len(acquisition)} frames of {rows} × {columns}, "
             f"{acquisition.optics.wavelength * 1e9:.0f} nm, NA {acquisition.optics.na:g}, pixels of "
-            f"{summary.pixel * 1e6:.3f} µm in the reconstruction. {BATCH} measurements an iteration, "
-            f"{summary.gradients} iterations with one denoising each, as the paper's; Batch uses the same {BATCH} "
-            "frames always, Online new ones in every iteration. The sample is not the paper's HeLa "
-            "cells."
+            f"{summary.pixel * 1e6:.3f} µm in the reconstruction. {BATCH} measurements per iteration, "
+            f"{summary.gradients} iterations with one denoising each, as in the paper; Batch always uses the same "
+            f"{BATCH} frames, Online new ones in every iteration. The sample is not the paper's HeLa cells."
         ),
         Words(_settings(summary)),
     ]
@@ -51,12 +50,12 @@ def _settings(summary: MeasuredSummary) -> str:
     config = summary.specimen.config
     refined = [name for name in ("zernike", "pixels", "gains", "leds") if getattr(config.calibration, name)]
     words = (
-        f"Object: {config.object.model}; loss: {config.solver.loss}; calibrated beside the object: "
+        f"Object: {config.object.model}; loss: {config.solver.loss}; calibrated during the runs: "
         f"{', '.join(refined) or 'nothing'} (EPRY recovers the pupil in its own way instead). "
     )
     assumed = summary.specimen.assumed
     if assumed:
-        words += f"The configuration does not say and it was chosen: {'; '.join(assumed)}. "
+        words += f"The configuration leaves these open, and they were chosen: {'; '.join(assumed)}. "
     written = config.prior.get("strength", "auto")
     if written == "auto":
         return words + "The strengths of the priors are automatic."
@@ -92,7 +91,7 @@ def _verdict(summary: MeasuredSummary) -> str:
         f"{name} {100 * (summary.score(name) / base - 1):+.0f} % ({'lower' if lower else '**not lower**'})"
         for name, lower in summary.better_than_baseline().items()
     ]
-    return f"Misfit of held-out frames beside that of EPRY ({base:.2f}): {', '.join(parts)}."
+    return f"Misfit of held-out frames compared with that of EPRY ({base:.2f}): {', '.join(parts)}."
 
 
 def _score_words(summary: MeasuredSummary) -> str:
@@ -105,7 +104,7 @@ def _score_words(summary: MeasuredSummary) -> str:
     if summary.fits_brightness:
         return words + (
             "LED gains are calibrated, so the brightness of an LED that was not seen is unknown: each held-out frame "
-            "is scaled by the one number that suits it best, for every method alike."
+            "is scaled by the number that fits it best, for every method."
         )
     return words + "Nothing is fitted to them."
 

@@ -39,7 +39,7 @@ def load_images(folder: Path | None, shape: tuple[int, int], count: int) -> list
     if folder is None:
         return [_standard(name, shape) for name in STANDARD_NAMES[:count]]
     if not folder.is_dir():
-        raise InvalidInputError(f"{folder} is not a folder; --images takes one with the paper's images, or any others")
+        raise InvalidInputError(f"{folder} is not a folder; --images takes a folder with the paper's images or others")
     files = {path.stem: path for path in sorted(folder.iterdir()) if path.suffix.lower() in ENDINGS}
     if not files:
         raise InvalidInputError(f"{folder} holds no image ({', '.join(ENDINGS)}); leave --images out to use other ones")

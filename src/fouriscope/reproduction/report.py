@@ -1,4 +1,4 @@
-"""The report on figures 1 to 3: our numbers beside the published ones."""
+"""The report on figures 1 to 3: our numbers compared with the published ones."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def _blocks(
             f"{thread_count()} threads. {len(experiment.model)} LEDs (32 × 32 array, 4 mm pitch, 70 mm away), 513 nm, "
             f"NA 0.2 → {experiment.model.synthetic_na:.3f}, {protocol.frame}² frames, "
             f"{experiment.model.object_shape[0]}² objects, {SNR_DB:g} dB of white noise over the whole "
-            f"stack, {BATCH} measurements a minibatch, {protocol.gradients} gradients a run, flat start."
+            f"stack, {BATCH} measurements per minibatch, {protocol.gradients} gradients per run, flat start."
         ),
     ]
     if not paper_images:
         blocks.append(Words(f"The objects are not the paper's six images but: {', '.join(summary.images)}."))
     if automatic:
-        blocks.append(Words(f"Strengths were not searched for but automatic: {'; '.join(automatic)}."))
+        blocks.append(Words(f"These strengths were not searched for; they are automatic: {'; '.join(automatic)}."))
     blocks += [Heading("Against the paper")]
     bars = summary.bars()
     blocks.append(
@@ -79,8 +79,8 @@ def _blocks(
 
 _HELD_OUT_WORDS = (
     "On real data there is no truth to tune against. `fouriscope tune` holds out 8 % of the LEDs, bright and dark, and "
-    "takes the strength whose reconstruction predicts their frames best. Oracle: the strength of the highest SNR "
-    "against the truth. Automatic: from the noise alone, without any search. SNR in dB:"
+    "uses the strength whose reconstruction predicts their frames best. Oracle: the strength with the highest SNR "
+    "against the truth. Automatic: from the noise alone, without a search. SNR in dB:"
 )
 
 
@@ -109,7 +109,7 @@ def _methods_table(summary: Summary) -> Table:
         )
     header = (
         *("method", "SNR at the end", "at its best iteration", "raw SNR", "over NoReg-Online"),
-        *("paper's SNR", "paper's gain", "ms an iteration", "paper's ms", "iterations", "seconds"),
+        *("paper's SNR", "paper's gain", "ms per iteration", "paper's ms", "iterations", "seconds"),
     )
     return Table(header, rows)
 
@@ -140,8 +140,8 @@ def _caption(stem: str, count: int) -> str:
     if stem == "figure2-beyond":
         return "The methods that the paper does not show, against gradients (those of Full see all measurements)."
     if stem == "figure3":
-        return "Average SNR against seconds. The paper's figure 3, with several gradients a denoising beside it."
-    return "The phase with its SNR (and the raw one, in which the unobservable constant counts), and a close-up."
+        return "Average SNR against seconds. The paper's figure 3, and several gradients per denoising."
+    return "The phase with its SNR (and the raw SNR, which includes the unobservable constant), and a close-up."
 
 
 def _differences(summary: Summary) -> list[str]:
@@ -155,15 +155,17 @@ def _differences(summary: Summary) -> list[str]:
         "stack. The paper does not say whether it means this or 40 dB in each frame; here most dark-field frames lie "
         "below the noise.",
         "**The loss** is the paper's, squared differences of intensities, with the gradient corrected "
-        "(docs/paper-notes.md). With it NoReg does not rise above its end and fall again, as it does with an amplitude "
-        "loss and noise in proportion to each frame; its best iteration and its end are close together.",
+        "(docs/paper-notes.md). With it, the SNR of NoReg does not rise above its final value and fall again, as "
+        "it does with an amplitude loss and noise in proportion to each frame. Its best and its last iteration are "
+        "close.",
         "**Gains are larger than the paper's**, because the phase is weak enough for the prior to matter and every "
-        "strength was optimised for the image at hand; the paper optimised too, in a regime that cannot be recovered.",
-        "**Batch.** Sixty LEDs drawn once leave gaps in the spectrum that no prior can fill; BM3D then takes what the "
-        "gaps leave behind for texture, and ends no better than TV. In the paper, too, Online makes the difference.",
-        "**BM3D-ADMM** has not converged in the gradients that the others need: its momentum works once in five.",
-        "**SNR** is after removing the best constant, which no intensity can show; raw SNR is given beside it.",
-        "**BM3D** is this package's own (profile fast; docs/benchmarks.md compares it with `bm3d` of PyPI); "
+        "strength was optimised for the image. The paper optimised too, in a regime that cannot be recovered.",
+        "**Batch.** Sixty LEDs drawn once leave gaps in the spectrum that no prior can fill. BM3D then mistakes the "
+        "traces of the gaps for texture, and ends no better than TV. In the paper, too, Online makes the difference.",
+        "**BM3D-ADMM** has not converged after as many gradients as the others need: its momentum acts only once in "
+        "five gradients.",
+        "**SNR** is given without the best constant, which no intensity can show; raw SNR includes it.",
+        "**BM3D** is this package's own (profile fast; docs/benchmarks.md compares it with `bm3d` from PyPI); "
         f"“{FAST}” denoises once after {FAST[-1]} gradients (docs/solver.md).",
-        "**Seconds** are of this machine, without the loading and compiling of programs.",
+        "**Seconds** are those of this machine, without loading and compiling.",
     ]

@@ -161,7 +161,7 @@ def with_choices(config: RunConfig) -> tuple[RunConfig, list[str]]:
         assumed.append("focus and LED array aligned beforehand")
     if "calibration" not in config.model_fields_set:
         update["calibration"] = CALIBRATION
-        assumed.append("aberrations (Zernike) and LED gains calibrated beside the object")
+        assumed.append("aberrations (Zernike) and LED gains calibrated during the reconstruction")
     return config.model_copy(update=update), assumed
 
 
@@ -180,8 +180,8 @@ def _held_out(acquisition: Acquisition, seed: int, path: Path) -> NDArray[np.int
     left = len(used) - len(held_out)
     if left <= BATCH:
         raise InvalidInputError(
-            f"{path}: figure 4 compares {BATCH} fixed frames with {BATCH} new ones an iteration, so more than {BATCH} "
-            f"are needed besides the {len(held_out)} held out, but {left} are left; use an acquisition of more frames"
+            f"{path}: figure 4 compares {BATCH} fixed frames with {BATCH} new ones per iteration, so more than {BATCH} "
+            f"are needed besides the {len(held_out)} held out, but {left} are left; use an acquisition with more frames"
         )
     return held_out
 

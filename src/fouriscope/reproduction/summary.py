@@ -107,7 +107,7 @@ class Summary:
         if "BM3D-Online" in have:
             factor = PUBLISHED_SECONDS["BM3D-Online"] / (self["BM3D-Online"].milliseconds / 1e3)
             bars.append(
-                Bar("BM3D-Online, an iteration", "9.07 s", "60 × faster", f"{factor:.0f} × faster", factor >= 60)
+                Bar("BM3D-Online, per iteration", "9.07 s", "60 × faster", f"{factor:.0f} × faster", factor >= 60)
             )
         if {"BM3D-Full", FAST} <= have:
             level = self["BM3D-Full"].final - 0.25

@@ -26,17 +26,17 @@ def aligned(
     wanted = [key for key, value in section.model_dump().items() if value is True and key not in WITH_PATTERNS]
     if wanted and isinstance(acquisition.illumination, Multiplexed):
         raise InvalidInputError(
-            f"alignment by {', '.join(wanted)} needs frames of one LED each, these have patterns of several: align a "
-            "sequential set of the same array, describe the LEDs as it found them, and leave out "
+            f"alignment by {', '.join(wanted)} needs frames of one LED each, but these have patterns of several: align "
+            "a sequential set of the same array, describe the LEDs as it found them, and leave out "
             f"all but {' and '.join(WITH_PATTERNS)}"
         )
     return align(acquisition, **section.model_dump(), tell=tell)
 
 
 def with_alignment(document: dict[str, Any], alignment: Alignment) -> dict[str, Any]:
-    """A resolved configuration with what was found in place of what was believed, and nothing left to align.
+    """A resolved configuration with what was found instead of what was described, and nothing left to align.
 
-    So a run that is resumed begins where the first one did, without searching again.
+    So a resumed run begins where the first one did, without searching again.
     """
     if not alignment.notes:
         return document

@@ -49,7 +49,7 @@ def build_acquisition(config: RunConfig, folder: Path) -> Acquisition:
 
 
 def build_geometry(config: RunConfig, folder: Path) -> Geometry:
-    """What the microscope of a configuration sees; of the frames only the shape is asked, from the file or [frames]."""
+    """What the microscope of a configuration sees; only the shape of the frames is used, from the file or [frames]."""
     seen = Described(config, folder)
     if not seen.is_planned:
         Acquisition(seen.optics, seen.illumination, seen.stored)  # counts that do not fit must be told here too
@@ -119,7 +119,7 @@ def build_stop(section: settings.Stop) -> StopRule:
     if section.residual is not None:
         rules.append(Residual(section.residual))
     if not rules:
-        raise InvalidInputError("a run without a limit would never stop: give iterations, seconds or residual")
+        raise InvalidInputError("without a limit the run would never stop: give iterations, seconds or residual")
     combined = rules[0]
     for rule in rules[1:]:
         combined = combined | rule
@@ -134,8 +134,7 @@ def build_solver(
     prior_absorption: Prior | None = None,
     start: NDArray[Any] | None = None,
 ) -> Solver:
-    """The solver, ready to run; nothing is read or computed. Priors and ``start`` stand in for what
-    a file cannot hold.
+    """The solver, ready to run; nothing is read or computed. ``priors`` and ``start`` replace what a file cannot hold.
 
     Frames that may hold anything are checked beforehand: :meth:`~fouriscope.Acquisition.check_frames`.
     """
@@ -193,7 +192,7 @@ def beginning_of(config: ReconstructionConfig, start: NDArray[Any] | None) -> St
     if config.solver.start != "array":
         return config.solver.start
     raise InvalidInputError(
-        'solver.start = "array" is a note of a starting point that Python was given and no file holds; '
+        'solver.start = "array" only records that the start was given in Python; it is in no file; '
         'use "flat", "linear" or "epry", or call fouriscope.reconstruct with the array'
     )
 
@@ -202,7 +201,7 @@ def _require_room(model: ForwardModel, bound: float) -> None:
     """Raise now, not in the middle of a run, if LEDs that move by ``bound`` bins would leave the object's spectrum."""
     if isinstance(model.illumination, Multiplexed):
         raise InvalidInputError(
-            "calibration.leds moves each LED by its own frame, and these frames have several LEDs: leave it out"
+            "calibration.leds moves each LED by its own frame, but these frames have several LEDs: leave it out"
         )
     reach = (bound + REACH) * np.asarray(model.geometry.frequency_step) * model.optics.wavelength
     for side in ((1, 1), (1, -1), (-1, 1), (-1, -1)):

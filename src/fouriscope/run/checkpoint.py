@@ -1,4 +1,4 @@
-"""checkpoint.npz: everything that a solver needs to go on exactly."""
+"""checkpoint.npz: everything that a solver needs to continue exactly."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def read_checkpoint(folder: Path, *, most: int | None = None) -> tuple[SolverSta
     if version != CHECKPOINT_VERSION:
         raise RunFolderError(
             f"{path}: written by another version of fouriscope (format {str(version)[:20]}, this one reads "
-            f"{CHECKPOINT_VERSION}); delete it to begin this run anew, or go on with the version that wrote it"
+            f"{CHECKPOINT_VERSION}); delete it to start this run again, or continue with the version that wrote it"
         )
     return SolverState(arrays, values["solver"]), values["iterations"]
 
 
 @contextmanager
 def taking_state(folder: Path) -> Iterator[None]:
-    """A solver takes a state inside the block; what it cannot take is the fault of the checkpoint."""
+    """A solver loads a state inside the block; if it cannot, the checkpoint is at fault."""
     advice = (
         "so it was written by another version or with another configuration; delete it to start this run from the "
         "beginning"
@@ -62,7 +62,7 @@ def taking_state(folder: Path) -> Iterator[None]:
 
 
 def restore(folder: Path, take: Callable[[SolverState], object], *, most: int | None = None) -> int:
-    """Hand the state of the last checkpoint to ``take``; returns its iteration, or 0 if there is none."""
+    """Pass the state of the last checkpoint to ``take``; returns its iteration, or 0 if there is none."""
     checkpoint = read_checkpoint(folder, most=most)
     if checkpoint is None:
         return 0

@@ -24,7 +24,7 @@ def load_config(path: str | Path) -> RunConfig:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """A TOML file as a dictionary; raises where it is none."""
+    """A TOML file as a dictionary; raises if it is not one."""
     if path.is_dir():
         raise InvalidInputError(f"{path} is a folder; give the configuration file, for example {path / 'config.toml'}")
     try:
@@ -52,7 +52,7 @@ def config_of(document: dict[str, Any], path: Path, *, where: str | None = None)
 
 
 def _refuse_foreign_parameters(section: str, prior: dict[str, Any] | None, path: Path) -> None:
-    """The configuration of a run has every parameter of its prior; whoever writes another name there must go on."""
+    """Raise if another prior is named but the parameters of the old one are still there, as in the file of a run."""
     name = None if prior is None else prior.get("name")
     if prior is None or name not in available_priors():
         return  # the prior itself says what is wrong with its name
@@ -62,8 +62,8 @@ def _refuse_foreign_parameters(section: str, prior: dict[str, Any] | None, path:
     if foreign and owners:
         keys = ", ".join(foreign)
         raise InvalidInputError(
-            f"{path}: [{section}] has name = {name!r} and {keys}, which {owners[0]!r} has and {name!r} has not "
-            f"({', '.join(known) or 'it has no parameters'}); with another name, delete {keys}"
+            f"{path}: [{section}] has name = {name!r} and {keys}, but only {owners[0]!r} takes {keys}, not {name!r} "
+            f"({', '.join(known) or 'it has no parameters'}); delete {keys}"
         )
 
 
@@ -107,7 +107,7 @@ def parse_config(document: dict[str, Any], *, where: str, is_record: bool = Fals
     if is_record and isinstance(document.get("solver"), dict):
         document = document | {"solver": without_other_methods(document["solver"])}
     if "colour" in document:
-        raise InvalidInputError(f"{where}: [colour] describes three channels, which need fouriscope colour {where}")
+        raise InvalidInputError(f"{where}: [colour] describes three channels; use: fouriscope colour {where}")
     try:
         return RunConfig.model_validate(document)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""From a description to an acquisition: the one way, for files, folders that fill, tiles and arrays alike."""
+"""From a description to an acquisition, the same way for files, folders that fill, tiles and arrays."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ CAMERA = ("plane", "mosaic")
 class Described:
     """What a configuration describes, seen at the patch that its frames show.
 
-    Nothing is read until it is asked for. Whether an LED is bright or dark field is always asked at the patch: with a
-    region of interest or a tile off the axis, the LEDs lie elsewhere than on the axis.
+    Nothing is read until it is needed. Whether an LED is bright or dark field is always decided at the patch: seen from
+    a region of interest or a tile off the axis, the LEDs lie in other directions.
 
     Parameters
     ----------
     config, folder
         The configuration, and where its relative paths start.
     layout
-        What stands in for the stored frames where they are not there yet: their shapes and the region of interest.
+        Replaces the stored frames while they are not there yet: their shapes and the region of interest.
     """
 
     config: RunConfig
@@ -115,7 +115,7 @@ class Described:
 
     @property
     def levels(self) -> NDArray[np.float64]:
-        """How bright each frame is beside that of one LED: 1, unless there are patterns."""
+        """How bright each frame is compared with that of one LED: 1, unless there are patterns."""
         return frame_levels(self.illumination, self.optics, self.patch_center)
 
     def counts(self, source: Frames | None = None) -> Frames:
@@ -155,15 +155,15 @@ class Described:
             return bad_frames(survey)
         wrong = [index for index in named if not 0 <= index < count]
         if wrong:
-            raise InvalidInputError(f"frames.reject holds {wrong[0]}, there are frames 0 to {count - 1}")
+            raise InvalidInputError(f"frames.reject holds {wrong[0]}, but frames are 0 to {count - 1}")
         return dict.fromkeys(named, "named in frames.reject")
 
     def acquisition(self, source: Frames | None = None) -> Acquisition:
         """The acquisition, of the stored frames or of those that ``source`` will hold, in the same layout and counts.
 
-        Stored frames are read only for what is to be found "auto", and, with a ``saturation``, until two of them have
-        different masks; those of a ``source`` not at all. What is kept in memory is what is stored, below the
-        corrections: smaller than intensities, and there for the masks of saturated pixels too.
+        Stored frames are read only for settings that are "auto", and, with a ``saturation``, until two of them have
+        different masks. Those of a ``source`` are not read. Memory holds the stored numbers, before the corrections:
+        they are smaller than intensities, and the masks of saturated pixels need them too.
         """
         section = self.config.frames
         to_come = source is not None
@@ -183,10 +183,10 @@ class Described:
         )
 
     def seen_anew(self, acquisition: Acquisition) -> Acquisition:
-        """``acquisition``, of the very frames that are described here, with the microscope that is.
+        """``acquisition``, which has the frames that are described here, with the microscope that is described here.
 
-        Another aperture changes what is dark field, and so the corrections. Counts, masks and rejected frames depend on
-        the camera alone: nothing is read for them again, and frames that are in memory stay there.
+        Another aperture changes which frames are dark field, and so the corrections. Counts, masks and rejected frames
+        depend on the camera alone: they are not read again, and frames that are in memory stay there.
         """
         frames = acquisition.frames
         if isinstance(frames, CorrectedFrames):
@@ -251,7 +251,7 @@ def open_stored(config: RunConfig, folder: Path) -> Frames:
     section = config.frames
     if section.path is None:
         raise InvalidInputError(
-            "frames.path is missing: the shape of the frames is enough for `fouriscope info`, a reconstruction needs "
+            "frames.path is missing: the shape of the frames is enough for `fouriscope info`, but `reconstruct` needs "
             "the file that holds them"
         )
     frames = open_frames(folder / section.path, roi=section.roi, **section.model_dump(include={*STORAGE, *CAMERA}))

@@ -1,4 +1,4 @@
-"""Runs: begun from a description, or gone on with after an end of any kind."""
+"""Runs: started from a description, or continued after any kind of end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fouriscope.verdict import Verdict
 
 
 def ignore_stage(name: str) -> None:
-    """Nobody wants to know what is being done."""
+    """Shows no stage."""
 
 
 def start_run(
@@ -43,8 +43,8 @@ def start_run(
 ) -> Result:
     """Reconstruct what ``config`` describes (its relative paths start at ``base``) into a new run folder.
 
-    ``on_start`` is called once nothing stands in the way any more, before the first iteration; ``tell`` with each
-    finding of the alignment; ``stage`` with what is being done.
+    ``on_start`` is called after all checks, before the first iteration; ``tell`` with each finding of the alignment;
+    ``stage`` with what is being done.
     """
     RunFolder(folder).check_free()
     stage("reading the description")
@@ -69,8 +69,8 @@ def start_run(
 
 
 def ready_acquisition(config: RunConfig, base: Path) -> Acquisition:
-    """The acquisition of a run that nothing stands in the way of, but for what is in its frames: bad input is told
-    before they are read, and nothing is left."""
+    """The acquisition of a run after all checks except those of its frames: bad input is reported before they are read,
+    and nothing is left behind."""
     thread_count()  # raises where the environment asks for a number of threads that is none
     acquisition = build_acquisition(config, base)
     build_stop(config.stop)
@@ -89,7 +89,7 @@ def check_ready(config: RunConfig, base: Path) -> None:
 
 
 def close_stream(acquisition: Acquisition) -> None:
-    """Give back the memory of frames that were read from disk; they are read again if somebody asks."""
+    """Give back the memory of frames that were read from disk; they are read again if needed."""
     stream = stream_below(acquisition.frames)
     if stream is not None:
         stream.close()
@@ -104,26 +104,26 @@ def resume_run(
     memory: str | None = None,
     stage: Callable[[str], object] = ignore_stage,
 ) -> Result:
-    """Go on from the last checkpoint, to the same numbers as a run that was never interrupted.
+    """Continue from the last checkpoint, to the same numbers as a run that was never interrupted.
 
-    ``iterations`` sets a new total, so that a finished run can be continued; ``config.toml`` is changed to say so.
-    ``memory`` for frames stands in for that of the configuration, this time.
+    ``iterations`` sets a new total, so that a finished run can be continued; ``config.toml`` is changed accordingly.
+    ``memory`` for frames replaces that of the configuration, this time.
     """
     run = RunFolder.open(folder)
     if run.provenance().get("kind") == "field":
         raise RunFolderError(
-            f"{run.path} is a whole field, which goes on with the command that began it: fouriscope field CONFIG "
+            f"{run.path} is a whole field; continue it with the command that began it: fouriscope field CONFIG "
             f"--out {run.path}"
         )
     if run.provenance().get("kind") == "colour":
         raise RunFolderError(
-            f"{run.path} has three channels, which go on with the command that began them: fouriscope colour CONFIG "
+            f"{run.path} has three channels; continue them with the command that began them: fouriscope colour CONFIG "
             f"--out {run.path}"
         )
     if run.provenance().get("watch", {}).get("complete") is False:
         raise RunFolderError(
-            f"{run.path} was watching frames arrive and was stopped before all were in it; it goes on with the command "
-            f"that began it: fouriscope watch FOLDER --config CONFIG --out {run.path}"
+            f"{run.path} is a watch that was stopped before all frames had arrived; continue it with the command that "
+            f"began it: fouriscope watch FOLDER --config CONFIG --out {run.path}"
         )
     thread_count()
     run.lock()
@@ -146,7 +146,7 @@ def _resume(
         document.setdefault("stop", {})["iterations"] = iterations
     if "frames" not in document:
         raise RunFolderError(
-            f"{run.path} was saved from Python with data that lay in memory; only `fouriscope reconstruct` runs resume"
+            f"{run.path} was saved from Python with data in memory; only `fouriscope reconstruct` runs can be resumed"
         )
     config = with_memory(parse_config(document, where=str(run.path / "config.toml"), is_record=True), memory)
     check_same_files(run, config)
@@ -158,7 +158,7 @@ def _resume(
     solver = build_solver(acquisition, config)
     done = run.restore(solver.load_state)
     if iterations is not None and iterations < done:
-        raise InvalidInputError(f"{run.path} has {done} iterations already; a new total must not be less")
+        raise InvalidInputError(f"{run.path} already has {done} iterations; a new total must not be less")
     solver.history = run.rewind(done)
     if iterations is not None:
         run.write_config(document)
@@ -190,7 +190,7 @@ def _solve(
         try:
             check_unchanged(acquisition.frames, digest.checksum)
         except FramesChangedError:
-            run.forget_checkpoint()  # nobody knows which iterations saw other frames
+            run.forget_checkpoint()  # it is unknown which iterations saw other frames
             raise
         return verdict
 

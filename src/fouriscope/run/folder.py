@@ -1,4 +1,4 @@
-"""The run folder: the interface through which everybody else watches, compares and resumes a run.
+"""The run folder: everything that watches, compares or resumes a run uses it.
 
 ::
 
@@ -6,15 +6,15 @@
       config.toml       the configuration as resolved, defaults included
       provenance.json   versions, machine, acquisition, checksums of the input
       status.json       running (and by which process), finished, interrupted or failed, and why
-      metrics.jsonl     one line an iteration
-      checkpoint.npz    everything needed to go on exactly (arrays + state.json)
-      snapshot.npz      the picture so far, for those who look on (about once a second)
+      metrics.jsonl     one line per iteration
+      checkpoint.npz    everything needed to continue exactly (arrays + state.json)
+      snapshot.npz      the picture so far, for the page (about once per second)
       result/           images (OME-TIFF, OME-Zarr), object.zarr (complex), pupil, geometry, summary.json, figure.png;
                         docs/results.md lists them
       .lock             held by the process that writes, and by no other
 
-Every file but ``metrics.jsonl`` is replaced atomically. That one grows; a line cut short by a kill is ignored, and
-lines after the last checkpoint are dropped when a run is resumed, since they will be computed again.
+Every file but ``metrics.jsonl`` is replaced atomically. ``metrics.jsonl`` grows. A line cut short by a kill is ignored,
+and lines after the last checkpoint are dropped when a run is resumed, because they will be computed again.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: str | Path, config: dict[str, Any], provenance: dict[str, Any]) -> RunFolder:
-        """Start a new folder and lock it until :meth:`close`; one that already holds something is left alone."""
+        """Start a new folder and lock it until :meth:`close`; a folder that already holds something is refused."""
         folder = cls(path)
         folder.check_free()
         try:
@@ -95,13 +95,13 @@ class RunFolder:
     @classmethod
     @door
     def open(cls, path: str | Path) -> RunFolder:
-        """Open an existing run; raises where there is none."""
+        """Open an existing run; raises if there is none."""
         folder = cls(path)
         if not folder.path.is_dir():
             raise RunFolderError(f"{folder.path}: no such folder; a run folder holds config.toml and metrics.jsonl")
         if not folder._is_run():
             raise RunFolderError(
-                f"{folder.path}: not a run folder (it must hold config.toml and provenance.json); if a run was killed "
+                f"{folder.path}: not a run folder (config.toml or provenance.json is missing); if a run was killed "
                 "here before it began, delete the folder and start again"
             )
         folder.provenance()
@@ -141,7 +141,7 @@ class RunFolder:
         found = self.files.json("provenance.json")
         if type(number := found.get("format")) is int and number != FORMAT:
             raise RunFolderError(
-                f"{self.path} has format {number}, this fouriscope reads {FORMAT}; use the version that wrote it"
+                f"{self.path} has format {number}, but this fouriscope reads {FORMAT}; use the version that wrote it"
             )
         checked: dict[str, Any] = schema.checked(schema.Provenance, found, self.path / "provenance.json")
         return checked
@@ -195,7 +195,7 @@ class RunFolder:
         (self.path / "checkpoint.npz").unlink(missing_ok=True)
 
     def restore(self, take: Callable[[SolverState], object], *, most: int | None = None) -> int:
-        """Hand the state of the last checkpoint, of ``most`` bytes, to ``take``; returns its iteration, or 0."""
+        """Pass the state of the last checkpoint, at most ``most`` bytes, to ``take``; returns its iteration, or 0."""
         return checkpoint.restore(self.path, take, most=most)
 
     def rewind(self, iterations: int) -> History:
@@ -206,7 +206,7 @@ class RunFolder:
         history = self.history()
         if len(history) < iterations:
             raise RunFolderError(
-                f"{self.path / METRICS_NAME} holds {len(history)} iterations, the checkpoint {iterations}; "
+                f"{self.path / METRICS_NAME} holds {len(history)} iterations, but the checkpoint holds {iterations}; "
                 "the folder was changed by hand and cannot be continued"
             )
         kept = History(history.records[:iterations])

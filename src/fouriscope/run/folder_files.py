@@ -1,8 +1,8 @@
-"""Files of a run folder, by names that we know, whoever wrote them: the one place where they are opened.
+"""Files of a run folder, by known names: the one place where they are opened.
 
-A run folder may come from somebody else, or be damaged. So only regular files are opened (a pipe would be waited for,
-forever), none is read that is larger than any run writes, text is UTF-8, and nothing is nested deeper than a run nests
-it. What is in them is checked against :mod:`fouriscope.run.schema`.
+A run folder may come from somebody else, or be damaged. So only regular files are opened (a pipe would make us wait for
+ever), no file is read that is larger than any run writes, text must be UTF-8, and nothing may be nested deeper than a
+run nests it. :mod:`fouriscope.run.schema` checks the contents.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FolderFiles:
         except (OSError, RuntimeError) as error:  # links that lead in a circle
             raise RunFolderError(f"{path}: not readable ({error})") from error
         if not real.is_relative_to(root):
-            raise RunFolderError(f"{name} leads out of the run folder by a symbolic link, and is not shown")
+            raise RunFolderError(f"{name} is a symbolic link that leads out of the run folder, so it is not shown")
         return real
 
     def version(self, name: str) -> int | None:
@@ -58,7 +58,7 @@ class FolderFiles:
         return os.path.exists(self.root / name)
 
     def open(self, name: str) -> BinaryIO:
-        """A regular file, to read; it is closed by who asks."""
+        """A regular file, to read; the caller closes it."""
         path = self.path(name)
         try:
             return open_regular(path)

@@ -1,4 +1,4 @@
-"""What a run has found until its last checkpoint, for those who look on."""
+"""What a run has found until its last checkpoint, for the page."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from fouriscope.run.folder import RunFolder
 def found_so_far(run: RunFolder, *, most: int | None = None) -> tuple[DataFidelity, RealArray]:
     """d, with the model that predicts frames as the run has found it, and x.
 
-    Frames are read when somebody asks for one. Priors are not built: a network may be large, and predicts nothing.
-    ``most`` are the bytes that the checkpoint may have.
+    Frames are read when they are needed. Priors are not built: a network may be large, and predicts nothing.
+    ``most`` is the largest size of the checkpoint, in bytes.
     """
     document = run.config()
     if "frames" not in document:
         raise RunFolderError(
-            "this run was saved from Python, and its frames were never on the disk; runs of `fouriscope reconstruct` "
-            "know where theirs are"
+            "this run was saved from Python, so its frames are not on the disk; predictions need a run of `fouriscope "
+            "reconstruct`"
         )
     config = parse_config(document, where="config.toml", is_record=True)
     config = config.model_copy(update={"prior": {"name": "none"}, "prior_absorption": None})

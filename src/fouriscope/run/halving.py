@@ -32,9 +32,9 @@ def level_shapes(shape: tuple[int, int]) -> list[tuple[int, int]]:
 def halved(image: NDArray[Any]) -> NDArray[Any]:
     """Means over 2 × 2 pixels, of an image of any size: n pixels become m = ⌈n/2⌉ that cover the same field exactly.
 
-    Where n is even these are the means of pairs. Where it is odd, n = 2m − 1, a coarse pixel is 2 − 1/m fine ones wide,
-    so that pixel j holds the last j/m of fine pixel 2j − 1, all of 2j, and the first 1 − (j + 1)/m of 2j + 1. The other
-    ways, to drop the last row or to count it twice, would move the image against its physical coordinates.
+    If n is even these are the means of pairs. If it is odd, n = 2m − 1, a coarse pixel is 2 − 1/m fine ones wide,
+    so that pixel j holds the last j/m of fine pixel 2j − 1, all of 2j, and the first 1 − (j + 1)/m of 2j + 1. Dropping
+    the last row or counting it twice would move the image against its physical coordinates.
 
     >>> halved(np.array([[1.0, 3.0], [5.0, 7.0]])).tolist()
     [[4.0]]
@@ -97,9 +97,9 @@ def mean_levels(image: NDArray[Any], count: int) -> Iterator[NDArray[Any]]:
 def phase_levels(phase: NDArray[Any], field: NDArray[Any], count: int) -> Iterator[NDArray[Any]]:
     """``phase`` and then the phases of the local means of ``field`` = a·e^{i·phase}.
 
-    The mean of two phases at the two sides of a jump, π − ε and −π + ε, is 0, the very opposite of what they mean. The
-    phase of the mean *field* is π. Whole turns are then added to come nearest to the mean of the phases, so that a
-    phase that goes beyond π without a jump does so on every level.
+    The mean of two phases at the two sides of a jump, π − ε and −π + ε, is 0, the opposite of both. The phase of the
+    mean *field* is π. Whole turns are then added to come nearest to the mean of the phases, so that a phase that goes
+    beyond π without a jump does so on every level.
     """
     yield phase
     for _ in range(count - 1):

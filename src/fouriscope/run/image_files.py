@@ -24,5 +24,5 @@ def mean_image(names: str | tuple[str, ...] | None, folder: Path) -> NDArray[np.
 def load_image(path: Path) -> NDArray[Any]:
     """An array from a .npy, TIFF or PNG file."""
     if path.suffix.lower() not in IMAGES:
-        raise InvalidInputError(f"{path}: {', '.join(IMAGES)} are understood, got {path.suffix!r}")
+        raise InvalidInputError(f"{path}: must be one of {', '.join(IMAGES)}, got {path.suffix!r}")
     return read_image(path)

@@ -35,7 +35,7 @@ Rewrite = Callable[[ExitStack, dict[str, object]], dict[str, object]]
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """What was found in files, what the frames suggest, and which keys nobody could infer."""
+    """What was found in files, what the frames suggest, and which keys could not be inferred."""
 
     description: Description
     document: Document
@@ -48,7 +48,7 @@ class Imported:
 def import_acquisition(
     path: Path, out: Path, *, chosen: Document, force: bool = False, rewrite: Rewrite | None = None
 ) -> Imported:
-    """Describe the files of ``path`` in ``out``, and their LEDs beside it; what is ``chosen`` by hand stands.
+    """Describe the files of ``path`` in ``out``, and their LEDs beside it; what is ``chosen`` by hand is used.
 
     With ``rewrite`` the frames are copied, and ``out`` names the copy. An import that fails leaves nothing behind.
     """
@@ -112,7 +112,7 @@ def _suggestions(
     if config is None:
         return suggest(survey)
     seen = Described(config, folder)
-    Acquisition(seen.optics, seen.illumination, frames)  # raises unless there is one LED a frame
+    Acquisition(seen.optics, seen.illumination, frames)  # raises unless there is one LED per frame
     CorrectedFrames(seen.stored, seen.corrections())
     exposures = None if config.frames.exposures is None else np.array(config.frames.exposures)
     offset = float(np.mean([load_image(path).mean() for path in dark])) if dark else None
@@ -161,10 +161,10 @@ def reconstruction_text(document: Document, frame_shape: tuple[int, int]) -> str
     if max(frame_shape) > LARGE_FRAME and "roi" not in document["frames"]:
         corner = [(size - min(size, FIRST_REGION)) // 2 for size in frame_shape]
         region = [*corner, *(min(size, FIRST_REGION) for size in frame_shape)]
-        lines += [f"# large frames: to begin with a part of them, add to [frames]: roi = {region}", ""]
+        lines += [f"# large frames: to begin with a part of them, add this to [frames]: roi = {region}", ""]
     for section, (reason, keys) in MEASURED.items():
         if section == "alignment" and "patterns" in document["illumination"]:
-            reason, keys = "what frames of several LEDs each can tell", dict.fromkeys(WITH_PATTERNS, True)
+            reason, keys = "what can be found from frames of several LEDs", dict.fromkeys(WITH_PATTERNS, True)
         chosen = keys | document.get(section, {})  # what was set by hand stands
         lines += [*([f"# {reason}"] if reason else []), f"[{section}]"]
         lines += [*(assignment(key, value) for key, value in chosen.items()), ""]

@@ -47,7 +47,7 @@ def check_same_files(run: RunFolder, config: RunConfig) -> None:
         if known.get("files", {}).get(key) != now:
             raise RunFolderError(
                 f"{files[key]} ({key}) is not the file that {run.path} was started with; "
-                "put the old one back, or start a new run"
+                "restore the old one, or start a new run"
             )
 
 
@@ -56,5 +56,5 @@ def check_same_frames(run: RunFolder, digest: FrameDigest) -> None:
     if before != now:
         raise RunFolderError(
             f"the frames are not those that {run.path} was started with (checksum {now[:19]}…, was "
-            f"{str(before)[:19]}…); put the old ones back, or start a new run"
+            f"{str(before)[:19]}…); restore the old ones, or start a new run"
         )

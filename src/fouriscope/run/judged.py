@@ -1,4 +1,4 @@
-"""The verdict on a finished run: what is asked of :mod:`fouriscope.verdict`, with the solver of its configuration."""
+"""The verdict on a finished run, by :mod:`fouriscope.verdict`, with the solver of its configuration."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ LONGEST, SHARE = 10.0, 0.25
 
 
 def judge(solver: Solver, acquisition: Acquisition, config: ReconstructionConfig) -> Verdict:
-    """Is it good? Asked of a solver that has finished, of the acquisition and the configuration that it was built from.
+    """Judge a solver that has finished, with the acquisition and the configuration that it was built from.
 
-    Three more reconstructions with the configured method, and one with plain EPRY, are made of the liveliest patch of
-    at most 64 × 64 frame pixels, with directions, pupil and gains as the run found them (EPRY has them as they were
-    before the calibration): one without some LEDs, whose frames it then predicts beside EPRY, and one with each half of
-    the dark field, whose agreement tells the resolution.
-    The rest (energy outside the band, gains, contradicting LEDs, slow phase) is asked of the run's own result.
+    Three more reconstructions with the configured method, and one with plain EPRY, are made of the patch with the most
+    structure, of at most 64 × 64 frame pixels, with directions, pupil and gains as the run found them (EPRY has them as
+    they were before the calibration). One is made without some LEDs, and predicts their frames for the comparison with
+    EPRY. The other two have one half of the dark field each; their agreement shows the resolution.
+    The rest (energy outside the band, gains, contradicting LEDs, slow phase) comes from the run's own result.
 
     Neither ``solver`` nor its run is changed. What cannot be judged gets a verdict that says so; nothing is raised.
     """
@@ -108,10 +108,10 @@ def _finds_gains(solver: Solver) -> bool:
 def judged_patch(
     acquisition: Acquisition, model: ForwardModel, config: ReconstructionConfig
 ) -> tuple[Acquisition, ReconstructionConfig, Geometry]:
-    """The patch with what the run found in place of what was believed, how to reconstruct it, and its geometry.
+    """The patch with what the run found instead of what was described, how to reconstruct it, and its geometry.
 
-    Gains and directions stay as found: on a small patch they are worse known. The pupil goes on being refined, because
-    plain EPRY refines it too.
+    Gains and directions stay as found, because a small patch determines them less well. The pupil is still refined,
+    because plain EPRY refines it too.
     """
     found = replace(
         acquisition,
@@ -167,7 +167,6 @@ class _Repeat:
         solver.solve(Iterations(wanted) | Seconds(self.longest))
         if len(solver.history) < wanted and not self.notes:
             self.notes.append(
-                f"the verdict is drawn from reconstructions of {len(solver.history)} iterations instead of {wanted}, "
-                "which took long enough"
+                f"to save time, the verdict uses reconstructions of {len(solver.history)} iterations, not {wanted}"
             )
         return solver.model, solver.x

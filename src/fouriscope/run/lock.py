@@ -1,4 +1,4 @@
-"""One writer a folder: a lock that the system releases when its holder ends, however it ends."""
+"""One writer per folder: a lock that the system releases when its holder ends, however it ends."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 class FolderLock:
     """Holds ``.lock`` of a folder from the construction to :meth:`release`, or to the end of the process.
 
-    The file says who holds it, as "process host". It is gone after a release; what a killed process leaves of it
-    locks nobody out. Some network file systems have no locks: there nobody is locked out.
+    The file says who holds it, as "process host". It is deleted after a release. What a killed process leaves behind
+    locks nobody out, and neither does a network file system without locks.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a reconstruction needs, and whether this machine has it: better one line now than a killed process later."""
+"""How much memory a reconstruction needs, and whether this machine has it."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def check_memory(acquisition: Acquisition, config: ReconstructionConfig, margin:
     if needed > available:
         rows, columns = geometry.object_shape
         raise InsufficientMemoryError(
-            f"a {rows} × {columns} object needs about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are free; "
-            "give a smaller object shape, or reconstruct a smaller patch of the frames"
+            f"a {rows} × {columns} object needs about {needed / 2**30:.1f} GiB, but {available / 2**30:.1f} GiB are "
+            "free; give a smaller object shape, or reconstruct a smaller patch of the frames"
             + (f" ({format_bytes(frames)} are for frames: frames.memory can be less)" if frames else "")
         )
 
 
 def return_free_memory() -> None:
-    """Hand memory that Python has freed back to the system, where the C library keeps it (glibc does, by thread)."""
+    """Return memory that Python has freed to the system, if the C library keeps it (glibc does, per thread)."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none, and need none
         if trim is not None:

@@ -1,4 +1,4 @@
-"""metrics.jsonl: one line an iteration, and what is a line."""
+"""metrics.jsonl: one line per iteration, and what a line may hold."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def record_of(line: bytes) -> Record:
 
 
 def read_history(files: FolderFiles) -> History:
-    """The complete lines, up to the first that is none: the one that a kill cut short."""
+    """The complete lines, up to the first incomplete one, which a kill cut short."""
     if not files.exists(METRICS_NAME):
         return History()
     records: list[Record] = []

@@ -1,8 +1,8 @@
 """OME-TIFF: one image with its name, its channels and the size of its pixels, for Fiji, napari and everything else.
 
 The pixel size is written twice, for two kinds of readers: in the OME-XML, in micrometres, for Bio-Formats (Fiji),
-napari and tifffile; and in the TIFF's own resolution tags, in pixels a centimetre, for readers that know no OME, such
-as plain ImageJ (which shows centimetres that are this small as micrometres).
+napari and tifffile; and in the TIFF's own resolution tags, in pixels per centimetre, for readers without OME, such as
+plain ImageJ (which shows such small values as micrometres).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def write_ome_tiff(
 ) -> None:
     """Write ``image``, (rows, columns) or (channels, rows, columns), as 32-bit float.
 
-    ``pixel`` is (height, width) in metres. None is for axes that are no lengths, of which OME knows none: the file then
-    has no scale, and the ``description`` must say what a pixel is. ``colours`` are those in which viewers lay
-    channels over each other, such as "FF0000". The file is the same, byte for byte, for the same image: its UUID
-    is made of the image, not of the clock and the network card.
+    ``pixel`` is (height, width) in metres. Use None if the axes are not lengths, which OME does not support: the file
+    then has no scale, and the ``description`` must say what a pixel is. ``colours`` are those in which viewers lay
+    channels over each other, such as "FF0000". The same image gives the same file, byte for byte: its UUID is made from
+    the image, not from the clock and the network card.
     """
     import tifffile
 

@@ -1,6 +1,6 @@
 """OME-Zarr 0.5: the images of a result as channels of one multiscale image, with its pixel sizes.
 
-The metadata is written with zarr alone; the tests hold it against the rules of https://ngff.openmicroscopy.org/0.5/.
+The metadata is written with zarr alone; the tests check it against the rules of https://ngff.openmicroscopy.org/0.5/.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Window = dict[str, float]
 def create_ome_zarr(path: Path, channels: int, shape: tuple[int, int], *, shard: int = SHARD) -> list[Any]:
     """Create the arrays of all levels, fine to coarse, without a pixel in them and without the metadata of OME.
 
-    A file holds ``shard`` × ``shard`` pixels of one channel at most. Pixels that nobody writes are NaN.
+    A file holds at most ``shard`` × ``shard`` pixels of one channel. Pixels that are never written are NaN.
     """
     import zarr
 
@@ -123,9 +123,9 @@ def write_ome_zarr(
 def create_object(
     path: Path, shape: tuple[int, int], pixel: tuple[float, float], dtype: DTypeLike, *, shard: int | None = None
 ) -> Any:
-    """A plain Zarr array for a complex transmittance, which OME has no numbers for; a file a chunk without ``shard``.
+    """A plain Zarr array for a complex transmittance, which OME does not support; without ``shard``, a file per chunk.
 
-    Pixels that nobody writes are NaN.
+    Pixels that are never written are NaN.
     """
     import zarr
 

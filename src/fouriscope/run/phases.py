@@ -1,13 +1,13 @@
 """A phase as found, wrapped, unwrapped and flattened: images of one field.
 
-The field o = a·e^{iφ} knows φ only up to whole turns. Three images of it are worth having:
+The field o = a·e^{iφ} determines φ only up to whole turns. Three images of it are useful:
 
 * *as found*: the φ that the solver holds. A solver that moves φ itself (PnP, ADMM, RED) can go beyond ±π, and may have
   left a jump of 2π where it started on the wrong side; EPRY, which holds o, gives angle(o).
-* *wrapped*: in (−π, π], what o itself tells.
+* *wrapped*: in (−π, π], what o itself shows.
 * *unwrapped*: without jumps, as far as neighbouring pixels differ by less than half a turn.
 
-All three differ by whole turns, pixel by pixel, so each of them gives the same o. A fourth is for the eye:
+All three differ by whole turns, pixel by pixel, so each of them gives the same o. A fourth is for viewing:
 
 * *flattened*: unwrapped, and without the ramp and the curvature of its background.
 """
@@ -26,7 +26,7 @@ RealArray = NDArray[Any]
 
 _TURN = 2 * np.pi
 
-# Of the background that is taken off: ramp and curvature.
+# Order of the background that is subtracted: ramp and curvature.
 ORDER = 2
 SAMPLES = 256
 ROUNDS_OF_EACH = 15
@@ -38,6 +38,8 @@ MAD_TO_SIGMA = 1.4826
 def wrap(phase: RealArray) -> RealArray:
     """The phase in (−π, π]; values that lie there already stay as they are, to the last bit.
 
+    Examples
+    --------
     >>> wrap(np.array([0.5, np.pi, -np.pi, 4.0])).round(3).tolist()
     [0.5, 3.142, 3.142, -2.283]
     """
@@ -55,11 +57,13 @@ def unwrap(phase: RealArray) -> RealArray:
     wrong, not information. The result is as good as its assumption, that neighbours differ by less than π: noise, a
     steep edge or a vortex (a zero of o) break it, and leave a line of jumps somewhere.
 
-    Of the turns that all pixels could share, none is added: the most common number of turns is 0, so a phase that needs
-    no unwrapping comes back as it is, bit for bit. Pixels that are not finite are left out and stay.
+    The most common number of added turns is 0, so a phase that needs no unwrapping is returned bit for bit. Pixels that
+    are not finite are left out and stay.
 
-    Where there are jumps it takes some 140 bytes a pixel while it runs: more than anything else that makes a result.
+    If there are jumps, it takes about 140 bytes per pixel while it runs, more than any other step of writing a result.
 
+    Examples
+    --------
     >>> ramp = np.linspace(0, 20, 50) * np.ones((50, 1))
     >>> bool(np.allclose(unwrap(wrap(ramp)) - unwrap(wrap(ramp))[0, 0], ramp))
     True
@@ -100,14 +104,16 @@ def nearest_turn(phase: RealArray, guide: RealArray) -> RealArray:
 
 
 def flattened(phase: RealArray, amplitude: RealArray | None = None, *, order: int = ORDER) -> RealArray:
-    """The phase unwrapped, without its slow background: what stands out from an empty field is left, and that is at 0.
+    """The phase unwrapped, without its slow background: the empty field is at 0, and what stands out from it is left.
 
     Frames hardly show a phase that changes slowly over the field. A ramp only moves the LEDs, and curvature of the
-    illumination or of the slide looks like a sample of its own; so what is slow in a result is little known, and hides
-    what is of interest. It is no quantity of the sample: to measure a phase, take the one as found.
+    illumination or of the slide looks like a sample. So the slow part of a result is uncertain, and hides what is of
+    interest. The flattened phase is for viewing: to measure a phase, use the one as found.
 
-    See :func:`background` for what is taken off.
+    See :func:`background` for what is subtracted.
 
+    Examples
+    --------
     >>> y, x = np.linspace(-1, 1, 64)[:, None], np.linspace(-1, 1, 80)
     >>> cell = 1.5 * (np.hypot(y, x - 0.2) < 0.3)
     >>> found = wrap(cell + 2 * x + 3 * x * y - 2 * y**2)
@@ -121,20 +127,22 @@ def flattened(phase: RealArray, amplitude: RealArray | None = None, *, order: in
 def background(phase: RealArray, amplitude: RealArray | None = None, *, order: int = ORDER) -> NDArray[np.float64]:
     r"""The polynomial b(y, x) of degree ``order`` that a continuous ``phase`` follows where it is empty.
 
-    Cells on an empty slide must not pull it up, so it is no plain least-squares fit: b minimises Σ w ρ(φ − b), first
+    Cells on an empty slide must not pull it up, so it is not a plain least-squares fit: b minimises Σ w ρ(φ − b), first
     with ρ(r) = \|r\|, then with Tukey's biweight, which ignores pixels that are further than 4.7 σ away, σ by the
-    median of all \|r\|. Both by reweighted least squares. So the background may be the smaller part of the frame only
-    if nothing else follows a polynomial in a larger one.
+    median of all \|r\|. Both use reweighted least squares. So the background may be the smaller part of the frame only
+    if nothing else follows a polynomial in a larger part.
 
-    w = ``amplitude``², as far as it is given: in the dark a phase says nothing. Pixels that are not finite are left
-    out. Of large images some 256 × 256 pixels are looked at.
+    w = ``amplitude``², if it is given, because the phase of a dark pixel means nothing. Pixels that are not finite are
+    left out. In large images some 256 × 256 pixels are used.
 
+    Examples
+    --------
     >>> y, x = np.indices((30, 40))
     >>> bool(np.allclose(background(0.01 * x * y + 0.1 * x), 0.01 * x * y + 0.1 * x))
     True
     """
     if order < 0:
-        raise InvalidInputError(f"a polynomial has an order of at least 0, got {order}")
+        raise InvalidInputError(f"the order of a polynomial must be at least 0, got {order}")
     places = [np.linspace(-1, 1, size) if size > 1 else np.zeros(size) for size in phase.shape]
     some = tuple(slice(None, None, -(-size // SAMPLES)) for size in phase.shape)
     values = phase[some].astype(np.float64)

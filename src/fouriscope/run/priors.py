@@ -13,7 +13,7 @@ from fouriscope.settings import ReconstructionConfig
 def build_priors(
     config: ReconstructionConfig, channels: int, prior: Prior | None = None, prior_absorption: Prior | None = None
 ) -> list[Prior]:
-    """One prior for each image of the object; objects stand in for the configured ones (any callable, say)."""
+    """One prior for each image of the object; objects (any callable, say) replace the configured ones."""
     first = prior if prior is not None else build_prior(config.prior, where="[prior]")
     second = prior_absorption
     if second is None and config.prior_absorption is not None:
@@ -49,6 +49,6 @@ def refuse_prior(config: ReconstructionConfig, prior: Prior | None, prior_absorp
     chosen = prior if prior is not None else build_prior(config.prior, where="[prior]")
     if chosen.name != "none" or prior_absorption is not None or config.prior_absorption is not None:
         raise InvalidInputError(
-            f'EPRY has no place for a prior, but the prior is {chosen.name!r}: set it to None (prior.name = "none"), '
+            f'EPRY takes no prior, but the prior is {chosen.name!r}: set it to None (prior.name = "none"), '
             'or use method "pnp"'
         )

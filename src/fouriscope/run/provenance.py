@@ -72,7 +72,7 @@ def machine_and_versions() -> dict[str, Any]:
 def describe_acquisition(acquisition: Acquisition, digest: FrameDigest) -> dict[str, Any]:
     """The microscope in the sections and units of a configuration file, and the directions that follow from it.
 
-    Arrays (a measured pupil, a mask) are named by shape and checksum alone.
+    Arrays (a measured pupil, a mask) are given only by shape and checksum.
     """
     return {
         "microscope": asdict(acquisition.optics) | {"patch_center": list(acquisition.patch_center)},

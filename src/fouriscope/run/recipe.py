@@ -1,7 +1,7 @@
-"""The recipe: how frames are reconstructed where nobody says otherwise. Its only home.
+"""The recipe: how frames are reconstructed by default. It is defined only here.
 
 ``fouriscope import`` and ``fouriscope simulate --hostile`` write the recipe for measured frames into their files, with
-the reasons; :func:`fouriscope.reconstruct` takes from it what its caller leaves "auto".
+the reasons; :func:`fouriscope.reconstruct` uses it for arguments that are "auto".
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ AUTO = "auto"
 MEASURED: dict[str, tuple[str, dict[str, Any]]] = {
     "object": ('the complex wave behind the sample; "phase" for a sample that does not absorb', {"model": "wave"}),
     "alignment": (
-        "found from the frames before the reconstruction; left as described where that explains them as well",
+        "found from the frames before the reconstruction; kept as described if that explains the frames as well",
         {"circles": True, "exposure": True, "focus": True, "na": True, "array": True, "die": True, "edge": True},
     ),
     "calibration": (
-        "refined beside the object: aberrations, what else the pupil does, brightness of each LED",
+        "refined during the reconstruction: aberrations, the rest of the pupil, brightness of each LED",
         {"zernike": True, "pixels": True, "gains": True},
     ),
     "solver": ("", {"method": "spectral", "loss": "amplitude", "start": "epry"}),
@@ -52,10 +52,10 @@ def measured_sections() -> Document:
 
 
 def completed(chosen: Document, *, measured: bool) -> Document:
-    """The sections of ``chosen`` with the keys that the recipe adds to them; what is chosen stands.
+    """The sections of ``chosen`` with the keys that the recipe adds to them; what is chosen is kept.
 
-    For frames that are not ``measured`` (a simulation whose model is known exactly) the recipe is the settings' own
-    defaults. For measured ones it is :data:`MEASURED`, but for what follows from the choice:
+    For frames that are not ``measured`` (a simulation whose model is known exactly) the recipe is the defaults of the
+    settings. For measured ones it is :data:`MEASURED`, except for what follows from the choice:
 
     * "spectral" is for a wave and the amplitude loss; with another object or loss the method is that of the settings;
     * "epry" has :data:`MEASURED_EPRY`, and takes no prior of simulated frames either.

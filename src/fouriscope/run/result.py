@@ -51,7 +51,7 @@ class Result:
     geometry
         Directions, intensities and scalars of the light, as used or as recovered.
     verdict
-        Whether it is good, in numbers and one sentence; None where nobody asked.
+        Whether it is good, in numbers and one sentence; None if it was not judged.
     """
 
     phase: NDArray[Any]
@@ -82,10 +82,10 @@ class Result:
         nominal_na: ArrayLike | None = None,
         verdict: Verdict | None = None,
     ) -> Result:
-        """The result x of ``model``, which is the calibrated one where there was a calibration.
+        """The result x of ``model``, which is the calibrated one if there was a calibration.
 
         ``pupil`` is a recovered pupil, instead of the model's, on the frame's frequency grid; ``gains`` are recovered
-        intensities, one a frame; ``nominal_na`` the directions from which a calibration started.
+        intensities, one per frame; ``nominal_na`` are the directions from which a calibration started.
         """
         grid = model.geometry.grid_shape
         if nominal_na is not None and np.array_equal(nominal_na, model.geometry.na):
@@ -119,8 +119,8 @@ class Result:
     def load(cls, path: str | Path) -> Result:
         """The result of a run folder, as :meth:`save` or the command line wrote it.
 
-        Phase, pupil, geometry, history and verdict come back as they were; of the amplitude the last digit may differ,
-        since files hold e^{−μ} and not μ. Raises :class:`~fouriscope.errors.RunFolderError` where there is no result.
+        Phase, pupil, geometry, history and verdict come back as they were. The last digit of the amplitude may differ,
+        because files hold e^{−μ} and not μ. Raises :class:`~fouriscope.errors.RunFolderError` if there is no result.
 
         Examples
         --------
@@ -145,7 +145,7 @@ class Result:
             raise RunFolderError(f"{folder.path} has three channels: load it with fs.ColourResult.load")
         if state not in ("finished", "interrupted") or not (folder.path / "result").is_dir():
             raise RunFolderError(
-                f"{folder.path}: the run is {state} and has no result yet; wait for it, or go on with: "
+                f"{folder.path}: the run is {state} and has no result yet; wait for it, or continue it with: "
                 f"fouriscope resume {folder.path}"
             )
         return cls(
@@ -185,7 +185,7 @@ class Result:
 
     @property
     def flattened_phase(self) -> NDArray[Any]:
-        """The unwrapped phase without ramp and curvature of its background, which is at 0: for the eye, not to measure.
+        """The unwrapped phase without ramp and curvature, its background at 0: for viewing, not for measuring.
 
         See :func:`fouriscope.run.phases.flattened`.
         """
@@ -207,7 +207,7 @@ class Result:
         return metrics.snr_both(self.phase, truth)
 
     def save(self, path: str | Path) -> Path:
-        """Write a run folder: the same files that the command line writes, but for the checkpoint.
+        """Write a run folder: the same files that the command line writes, except the checkpoint.
 
         :meth:`load` reads it again.
         """
@@ -222,7 +222,7 @@ class Result:
         return folder.path
 
     def write_into(self, folder: RunFolder) -> None:
-        """The ``result`` folder of a run: built beside, then renamed."""
+        """The ``result`` folder of a run: built under another name, then renamed."""
         building = folder.path / ".result.part"
         shutil.rmtree(building, ignore_errors=True)
         try:

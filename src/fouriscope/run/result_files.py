@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def write_result_files(result: Result, target: Path) -> None:
-    """Write ``result`` into the empty folder ``target``; who calls renames it when everything is there.
+    """Write ``result`` into the empty folder ``target``; the caller renames it when everything is there.
 
     Files are written one after the other, so at any time there are a few images in memory, not all of them.
     """
@@ -135,7 +135,7 @@ def _write_images(result: Result, unwrapped: NDArray[Any], flat: NDArray[Any], t
         unwrapped,
         pixel=result.pixel,
         channels=["phase_unwrapped"],
-        description="phase in radians with the whole turns that make neighbouring pixels continue each other",
+        description="phase in radians, with whole turns added so that neighbouring pixels are continuous",
     )
     write_ome_tiff(
         target / "phase_flat.ome.tif",
@@ -143,7 +143,7 @@ def _write_images(result: Result, unwrapped: NDArray[Any], flat: NDArray[Any], t
         pixel=result.pixel,
         channels=["phase_flat"],
         description=(
-            "unwrapped phase in radians without ramp and curvature of its background: for the eye; to measure, take "
+            "unwrapped phase in radians without ramp and curvature of its background, for viewing; to measure, use "
             "phase.ome.tif"
         ),
     )
@@ -179,7 +179,7 @@ def _write_pupil(result: Result, target: Path) -> None:
         pixel=None,
         channels=["amplitude", "phase"],
         description=(
-            f"Pupil over numerical aperture, which is no length, so no pixel size is given: a pixel is {step_y!r} NA "
+            f"Pupil over numerical aperture, not a length, so there is no pixel size: a pixel is {step_y!r} NA "
             f"high and {step_x!r} NA wide, and NA 0 is the pixel (row, column) = ({rows // 2}, {columns // 2}), "
             "counted from 0. Phase in radians."
         ),

@@ -25,7 +25,7 @@ class ResultGeometry:
     Attributes
     ----------
     na
-        (N, 2) directions (na_y, na_x) of the LEDs as seen from the patch; of a frame with several LEDs, that of the
+        (N, 2) directions (na_y, na_x) of the LEDs as seen from the patch; for a frame with several LEDs, that of the
         one nearest to the axis.
     bright_field
         (N,) whether the direct light of each LED passes the pupil.
@@ -36,22 +36,22 @@ class ResultGeometry:
     margin
         Frame pixels on every side that were estimated but not measured, and are not part of the result.
     zernike, defocus
-        Of the pupil: Noll index → radians RMS, and metres. What else it has is in the array ``Result.pupil``.
+        Aberrations of the pupil: Noll index → radians RMS, and metres. The array ``Result.pupil`` has the rest.
     positions, height, rotation, offset
-        Of an :class:`~fouriscope.LEDArray`, (N, 2) metres, metres, radians and (y, x) metres; None where there is none.
+        Those of an :class:`~fouriscope.LEDArray`: (N, 2) metres, metres, radians and (y, x) metres; otherwise None.
     slide
         (thickness in metres, index) of the glass slide, or None.
     die, die_shape
         How large the LEDs are, in metres, and "square" or "round"; 0 is a point.
     gains
-        (N,) recovered intensity of each LED, 1 as it was assumed; None where they were not estimated.
+        (N,) recovered intensity of each LED, 1 as assumed; None if they were not estimated.
     nominal_na
         (N, 2) directions before a calibration, or None.
     bandwidth
-        Of the light around λ, full width at half maximum in metres; 0 is one wavelength, or a spectrum.
+        Full width at half maximum of the light around λ, in metres; 0 is one wavelength, or a spectrum.
     patterns, led_na
-        Of :class:`~fouriscope.Multiplexed`: (N, L) how bright each LED is in each frame, and (L, 2) the directions of
-        the LEDs; None where each frame has its own LED. ``positions`` are then those of the L LEDs.
+        With :class:`~fouriscope.Multiplexed`: (N, L) how bright each LED is in each frame, and (L, 2) the directions of
+        the LEDs; ``positions`` are then those of the L LEDs. None if each frame has its own LED.
     """
 
     na: FloatArray
@@ -89,8 +89,10 @@ class ResultGeometry:
     def of(
         cls, model: ForwardModel, *, gains: ArrayLike | None = None, nominal_na: ArrayLike | None = None
     ) -> ResultGeometry:
-        """The geometry of ``model``, with what a calibration found beside it.
+        """The geometry of ``model``, with what a calibration found.
 
+        Examples
+        --------
         >>> import fouriscope as fs
         >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
         >>> leds = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)
@@ -177,11 +179,11 @@ class ResultGeometry:
         return float(np.hypot(na[:, 0], na[:, 1]).max()) + self.objective_na
 
     def table(self) -> str:
-        """CSV, one line an LED, which ``[illumination] kind = "file"`` reads back as directions.
+        """CSV, one line per LED, which ``[illumination] kind = "file"`` reads back as directions.
 
         The columns na_y and na_x have all their digits and are the directions *of this patch*; a configuration that
         reads them has patch_center = [0, 0]. y_m and x_m are the LEDs in the array's own frame, before its rotation and
-        offset. bright_field is 1 or 0. With patterns there is one line a frame, and the LEDs are in :meth:`numbers`.
+        offset. bright_field is 1 or 0. With patterns there is one line per frame, and the LEDs are in :meth:`numbers`.
         """
         columns: dict[str, list[str]] = {
             "led" if self.patterns is None else "frame": [str(number) for number in range(len(self.na))],
@@ -200,7 +202,7 @@ class ResultGeometry:
         return "\n".join(lines) + "\n"
 
     def numbers(self) -> dict[str, Any]:
-        """Everything but the table, for ``geometry.json``, in SI units; null is what this light has not."""
+        """Everything but the table, for ``geometry.json``, in SI units; null if a value does not apply."""
         slide = None if self.slide is None else {"thickness_m": self.slide[0], "index": self.slide[1]}
         return {
             "leds": len(self.na),
@@ -253,6 +255,5 @@ def _check(name: str, values: NDArray[Any] | None, shape: tuple[int, ...]) -> No
         return
     if np.shape(values) != shape or not np.isfinite(values).all():
         raise InvalidInputError(
-            f"{name} must be finite and of shape {shape}, one entry for each of {shape[0]} LEDs, got shape "
-            f"{np.shape(values)}"
+            f"{name} must be finite and of shape {shape}, one entry per LED, got shape {np.shape(values)}"
         )

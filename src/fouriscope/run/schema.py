@@ -1,6 +1,6 @@
-"""What stands in the files of a run folder. Who reads one has it checked here, and gets it as it is.
+"""What the files of a run folder may hold. Readers check a file here, and get its content unchanged.
 
-Keys that are not named are allowed: other versions write more. A number is a finite one of the size of a measurement.
+Keys that are not named are allowed, because other versions write more. Numbers must be finite and plausible.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def checked(schema: type[BaseModel] | TypeAdapter[Any], value: Any, where: objec
         validate = schema.validate_python if isinstance(schema, TypeAdapter) else schema.model_validate
         validate(value)
     except ValidationError as error:
-        raise RunFolderError(f"{where}: not what a run writes ({first_problem(error)})") from error
+        raise RunFolderError(f"{where}: not written by a run ({first_problem(error)})") from error
     return value
 
 

@@ -1,9 +1,9 @@
-"""The picture of a run while it runs: ``snapshot.npz``, for whoever looks on.
+"""The picture of a run while it runs: ``snapshot.npz``, for the page.
 
-A checkpoint is for going on exactly, and holds whatever a solver needs for that. A snapshot is for looking: the images
-cut to the measured window, the pupil, and what is known of each LED. It is written about once a second, and so rarely
-that it takes no more than a hundredth of the run's time. A reader never sees half of one; one that is older than the
-run's last iteration is the normal case.
+A checkpoint is for continuing exactly, and holds everything that a solver needs for that. A snapshot is for viewing:
+the images cut to the measured window, the pupil, and what is known of each LED. It is written about once per second, or
+less often, so that it takes no more than a hundredth of the run's time. A reader never sees half of one. A snapshot is
+normally a little older than the run's last iteration.
 """
 
 from __future__ import annotations
@@ -174,17 +174,17 @@ def _check_headers(headers: dict[str, Header]) -> None:
             raise RunFolderError(f"{name} must be {dtype.__name__} of shape {shape}, got {tuple(headers[name])}")
     for name, shape in (("phase", image), ("pupil", pupil)):
         if len(shape) != 2 or not 0 < math.prod(shape) <= LARGEST_IMAGE:
-            raise RunFolderError(f"{name} must be an image of at most {LARGEST_IMAGE} pixels, it has shape {shape}")
+            raise RunFolderError(f"{name} must be an image of at most {LARGEST_IMAGE} pixels, got shape {shape}")
     if len(leds) != 1:
         raise RunFolderError(f"there must be one weight for each LED, got shape {leds}")
 
 
 def _unreadable(path: Path, error: Exception) -> RunFolderError:
-    return RunFolderError(f"{path}: not a readable snapshot ({error}); delete it, the run writes another")
+    return RunFolderError(f"{path}: not a readable snapshot ({error}); delete it, and the run will write another")
 
 
 class SnapshotWriter:
-    """A callback that keeps ``snapshot.npz`` fresh: after the first iteration, each second, later once in three.
+    """A callback that keeps ``snapshot.npz`` fresh: after the first iteration, every second, later every three seconds.
 
     >>> class Clock:
     ...     now = 0.0

@@ -25,8 +25,8 @@ def solve_into(
 ) -> Result:
     """Let ``solve(keep)`` run a solver and return it when it has stopped; ``keep`` must see every iteration.
 
-    Metrics and checkpoints are written on the way, the result at the end, and how it ended, however that was. A run
-    that came to its end is ``judged``, if that is given.
+    Metrics and checkpoints are written on the way, the result at the end, and the reason for the end in any case. A run
+    that reached its end is ``judged``, if that is given.
     """
     interval = CHECKPOINT_SECONDS if checkpoint_seconds is None else checkpoint_seconds
     saved = time.monotonic()
@@ -79,7 +79,7 @@ def solve_into(
 
 @contextlib.contextmanager
 def _writing(run: RunFolder) -> Iterator[None]:
-    """Whatever the system refuses inside the block is a failure to write the run folder."""
+    """Inside the block, an error of the system means that the run folder could not be written."""
     try:
         yield
     except OSError as error:

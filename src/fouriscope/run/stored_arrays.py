@@ -1,6 +1,6 @@
-"""Arrays in files of a run folder: what a header promises is held against the file before memory is taken for it.
+"""Arrays in files of a run folder: a header is compared with the size of its file before memory is allocated.
 
-A run writes its arrays uncompressed, but for Zarr. So no file can grow while it is read, and an array is never larger
+A run writes its arrays uncompressed, except in Zarr. So no file can grow while it is read, and an array is never larger
 than its file.
 """
 
@@ -65,7 +65,7 @@ def read_arrays(path: Path, *, most: int | None = None) -> tuple[dict[str, NDArr
 
 
 def read_headers(path: Path) -> tuple[dict[str, Header], dict[str, Any]]:
-    """Shapes and dtypes of the arrays, and the values: next to nothing is read."""
+    """Shapes and dtypes of the arrays, and the values: almost nothing is read."""
     with open_regular(path) as file, reading(path), zipfile.ZipFile(file) as archive:
         headers = {}
         for name, member in _members(archive, file).items():
@@ -82,7 +82,7 @@ def _members(archive: zipfile.ZipFile, file: BinaryIO) -> dict[str, zipfile.ZipI
     if any(member.compress_type != zipfile.ZIP_STORED for member in found):
         raise ValueError("it is compressed, which no run writes")
     if sum(member.file_size for member in found) > os.fstat(file.fileno()).st_size:
-        raise ValueError("it says that it holds more than it does")
+        raise ValueError("it claims to hold more than it does")
     return {m.filename.removesuffix(".npy"): m for m in found if m.filename.endswith(".npy")}
 
 
@@ -102,7 +102,7 @@ def _npy_header(file: Any, size: int) -> Header:
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
     if dtype.hasobject or math.prod(shape) * dtype.itemsize != size - file.tell():
-        raise ValueError(f"an array of {dtype} and shape {shape} is not what {size} bytes hold")
+        raise ValueError(f"{size} bytes do not hold an array of {dtype} and shape {shape}")
     return Header(shape, dtype)
 
 
@@ -126,7 +126,7 @@ def read_tiff(files: FolderFiles, name: str, *, largest: int | None = None) -> N
         if len(page.shape) != 2 or page.dtype != np.float32 or page.compression != tifffile.COMPRESSION.NONE:
             raise ValueError(f"expected one uncompressed image of float32, got {page.dtype} of shape {page.shape}")
         if page.nbytes > size or sum(page.databytecounts) > size:
-            raise ValueError(f"an image of shape {page.shape} is not what {size} bytes hold")
+            raise ValueError(f"{size} bytes do not hold an image of shape {page.shape}")
         if largest is not None and page.size > largest:
             raise ValueError(f"it has shape {page.shape}, more than {largest} pixels")
         return np.asarray(page.asarray())

@@ -35,7 +35,7 @@ def parsed_sets(sets: Sequence[str]) -> Document:
 
 
 def overruled(document: Document, chosen: Document) -> Document:
-    """What was read, with what is chosen in its place.
+    """The document, with the chosen values instead of its own.
 
     A new illumination.kind, or another prior.name, begins a new section. Of two keys that exclude each other, the one
     that is chosen replaces the other.

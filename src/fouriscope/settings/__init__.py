@@ -1,7 +1,7 @@
 """What the user chooses: small frozen objects, the same in a TOML file and in Python.
 
 Each is one section of a configuration file: :class:`Object` is [object], :class:`PnP` is [solver] with
-``method = "pnp"``. In Python they stand where a name would not say enough:
+``method = "pnp"``. In Python, use them where a name does not say enough:
 
 >>> import fouriscope as fs
 >>> chosen = fs.settings.EPRY(pupil_step=1.0, decay=0.3)

@@ -19,8 +19,8 @@ TAGS: dict[str, tuple[str, Mapping[str, type[BaseModel]]]] = {
 
 
 def explain(error: ValidationError, model: type[BaseModel], document: dict[str, Any]) -> str:
-    """The first problem of a validation error, in one line that says what to do; a misspelt key comes first."""
-    # A union reports each of its alternatives; one problem for each key is enough.
+    """The first problem of a validation error, in one line that says what to do. A misspelt key comes first."""
+    # A union reports each of its alternatives. One problem per key is enough.
     problems = {".".join(_keys(problem["loc"])): problem for problem in reversed(error.errors())}
     key, first = min(reversed(problems.items()), key=lambda item: item[1]["type"] != "extra_forbidden")
     kind = first["type"]
@@ -44,7 +44,7 @@ def explain(error: ValidationError, model: type[BaseModel], document: dict[str, 
 
 
 def _keys(location: tuple[int | str, ...]) -> list[str]:
-    """The keys of the file on the way to a problem, without the names of alternatives that pydantic puts in between."""
+    """The keys of the file that lead to a problem, without the names of alternatives that pydantic puts in between."""
     parts = [str(part) for part in location]
     if parts and parts[0] in TAGS:
         del parts[1:2]  # the kind that was chosen

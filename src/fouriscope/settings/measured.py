@@ -32,7 +32,7 @@ Shares = tuple[Weight, Weight, Weight]
 class FramesSection(Section):
     """[frames]: where the frames are, how they are stored, and how counts become intensity: (counts − offset) / gain.
 
-    Before there are any frames, ``shape`` stands in for ``path``; ``fouriscope info`` needs no more.
+    Before there are any frames, ``shape`` replaces ``path``; that is enough for ``fouriscope info``.
     """
 
     path: str | None = Field(
@@ -40,38 +40,43 @@ class FramesSection(Section):
         description="a file, or a folder with one image per frame, in the order of the LEDs (docs/formats.md)",
     )
     shape: tuple[Side, Side] | None = Field(
-        default=None, description="(rows, columns), instead of `path` while there are no frames"
+        default=None, description="[rows, columns] of a frame, instead of `path` while there are no frames"
     )
     kind: Literal["npy", "npz", "tiff", "zarr", "hdf5", "mat", "folder"] | None = Field(
-        default=None, description="how the frames are stored, where the name does not say it"
+        default=None, description="how the frames are stored, if the name does not say it"
     )
     dataset: str | None = Field(
         default=None, description="the array inside npz, HDF5, MATLAB or Zarr, if there are several"
     )
     axes: str | None = Field(
         default=None,
-        description='how it is stored: n frames, y rows, x columns, 1 an axis of length one; "yxn" for MATLAB',
+        description="the axes of the array: n for frames, y for rows, x for columns, 1 for an axis of length one; "
+        '"yxn" for MATLAB',
     )
-    pattern: str | None = Field(default=None, description="of a folder: which files, in natural order (_2 before _10)")
-    files: tuple[str, ...] | None = Field(default=None, description="of a folder: the files, in the order of the LEDs")
+    pattern: str | None = Field(
+        default=None, description="in a folder: which files to read, in natural order (_2 before _10)"
+    )
+    files: tuple[str, ...] | None = Field(default=None, description="in a folder: the files, in the order of the LEDs")
     roi: tuple[int, int, int, int] | None = Field(
         default=None, description="(row, column, height, width): only this part of the frames is read"
     )
     plane: Colour | None = Field(
-        default=None, description='of a colour camera: whose pixels are read, "red", "green" or "blue" (docs/colour.md)'
+        default=None, description="for a colour camera: which pixels are read (docs/colour.md)"
     )
     mosaic: Mosaic | None = Field(
-        default=None, description="the colours of the sensor's first two rows, where the file holds its own numbers"
+        default=None,
+        description="the colours of the sensor's first two rows, if the file holds the sensor's own numbers",
     )
     crosstalk: tuple[Shares, Shares, Shares] | None = Field(
         default=None,
-        description="with `plane`: what red, green and blue pixels count for red, green and blue light; it is undone",
+        description="with `plane`: a row each for red, green and blue pixels, how much they count for red, green and "
+        "blue light; it is corrected",
     )
     bit_shift: Annotated[int, Field(ge=0, le=15)] = Field(
-        default=0, description="4 for 12 bits stored in the upper bits of 16"
+        default=0, description="unused low bits, such as 4 for 12 bits stored in the upper bits of 16"
     )
-    amplitude: bool = Field(default=False, description="true: intensity is the square of what is stored")
-    power: Power | None = Field(default=None, description="p of stored = intensity^p; `amplitude = true` means 0.5")
+    amplitude: bool = Field(default=False, description="if true, intensity is the square of the stored numbers")
+    power: Power | None = Field(default=None, description="p in stored = intensity^p; `amplitude = true` means 0.5")
     offset: Counts = Field(default=0.0, description="counts in the dark")
     dark: str | tuple[str, ...] | None = Field(
         default=None, description="a dark frame, a stack of them or a list of files: the mean is subtracted"
@@ -80,35 +85,37 @@ class FramesSection(Section):
         default=None, description="the image of an empty, evenly lit field; its mean does not matter"
     )
     exposures: tuple[Factor, ...] | None = Field(
-        default=None, description="one per frame; counts become those of the shortest"
+        default=None, description="one per frame; counts are scaled to the shortest"
     )
     brightness: tuple[Factor, ...] | None = Field(
         default=None,
-        description="g_i of y_i = g_i \\|H_i o\\|², one per frame: LED and exposure; the alignment finds it",
+        description="g_i in y_i = g_i \\|H_i o\\|², one per frame, for LED and exposure; the alignment finds it",
     )
     background: Counts | tuple[Counts, ...] | Literal["auto"] | None = Field(
         default=None,
-        description='stray light: one number per frame, a number for dark field, or "auto" from each dark frame',
+        description='stray light: one number per frame, one number for the dark field, or "auto" from each dark frame',
     )
-    floor: Weight = Field(default=0.0, description="counts in dark field up to which there is only noise")
+    floor: Weight = Field(default=0.0, description="in dark field, counts up to this level are only noise")
     gain: Factor = Field(default=1.0, description="counts of the empty bright field")
     saturation: Factor | Literal["auto"] | None = Field(
         default=None, description="pixels at or above this level are masked, in counts after `bit_shift`"
     )
     bad_pixels: Literal["auto"] | None = Field(
-        default=None, description="dead and hot pixels, found as what stands out in every frame, are masked"
+        default=None, description="mask dead and hot pixels, which stand out in every frame"
     )
     mask: str | None = Field(default=None, description="an image, nonzero where a pixel counts")
     weights: tuple[Weight, ...] | None = Field(default=None, description="one per frame; 0 leaves a frame out")
     reject: tuple[int, ...] | Literal["auto"] = Field(default=(), description="frames to leave out, counted from 0")
-    truth: str | None = Field(default=None, description="the object, where it is known: only to report the SNR")
+    truth: str | None = Field(default=None, description="the object, if it is known; used only to report the SNR")
     memory: int | str | None = Field(
-        default=None, description='for frames read from disk, such as "256MB"; a quarter of what is free, at most 1 GiB'
+        default=None,
+        description='memory for frames read from disk, such as "256MB"; the default is a quarter of the free memory, '
+        "at most 1 GiB",
     )
 
     @property
     def exponent(self) -> float:
-        """p of stored = intensity^p."""
+        """p in stored = intensity^p."""
         return (0.5 if self.amplitude else 1.0) if self.power is None else self.power
 
     @property
@@ -129,24 +136,23 @@ class FramesSection(Section):
     def _path_or_shape(self) -> FramesSection:
         if (self.path is None) == (self.shape is None):
             raise ValueError(
-                "give path, the file that holds the frames, or, where there are none yet, shape = [rows, columns]; "
-                "one of the two"
+                "give either path, the file that holds the frames, or, if there are none yet, shape = [rows, columns]"
             )
         if self.pattern is not None and self.files is not None:
-            raise ValueError("give pattern or files, one of the two")
+            raise ValueError("give either pattern or files, not both")
         if self.plane is None and (self.mosaic or self.crosstalk):
             key = "mosaic" if self.mosaic else "crosstalk"
-            raise ValueError(f'{key} is of a colour camera: give plane = "red", "green" or "blue" with it')
+            raise ValueError(f'{key} is for a colour camera: give plane = "red", "green" or "blue" too')
         if self.crosstalk is not None:
             unmixing(self.crosstalk)
             if self.bit_shift or self.exponent != 1 or self.dark is not None or self.saturation == "auto":
                 raise ValueError(
-                    "crosstalk is undone on the counts that are stored: give offset instead of dark, saturation as a "
+                    "crosstalk is corrected on the stored counts: give offset instead of dark, saturation as a "
                     "number, and no bit_shift, amplitude or power"
                 )
         if self.amplitude and self.power is not None:
             raise ValueError(
-                f"amplitude = true means power = 0.5, there is power = {self.power:g} too: delete one of them"
+                f"amplitude = true means power = 0.5, but power = {self.power:g} is given too: delete one of them"
             )
         return self
 
@@ -154,16 +160,16 @@ class FramesSection(Section):
 class MicroscopeSection(Section):
     """[microscope]: the objective and the camera, in metres."""
 
-    wavelength: Positive = Field(description="λ")
+    wavelength: Positive = Field(description="wavelength of the light, λ")
     bandwidth: Thickness = Field(
-        default=0.0, description="of the light around λ: full width at half maximum; 0 is one wavelength"
+        default=0.0, description="full width at half maximum of the light around λ; 0 is one wavelength"
     )
     spectrum: tuple[Pair, ...] | None = Field(
         default=None, description="instead of `bandwidth`: [[wavelength, weight], …] (docs/sources.md)"
     )
-    na: Positive = Field(description="of the objective")
-    magnification: Positive = Field(description="of objective and tube lens together")
-    camera_pixel: Positive = Field(description="the pitch of the camera's pixels")
+    na: Positive = Field(description="numerical aperture of the objective")
+    magnification: Positive = Field(description="magnification of objective and tube lens together")
+    camera_pixel: Positive = Field(description="pitch of the camera's pixels")
     medium_index: Positive = Field(default=1.0, description="refractive index around the sample")
     patch_center: Pair = Field(
         default=(0.0, 0.0), description="(y, x) of the centre of whole frames, from the optical axis"
@@ -172,20 +178,21 @@ class MicroscopeSection(Section):
 
 class _Lights(Section):
     patterns: str | None = Field(
-        default=None, description="a file that says which LEDs shine in which frame, where several do (docs/sources.md)"
+        default=None,
+        description="a file that says which LEDs shine in which frame, if a frame has several (docs/sources.md)",
     )
 
 
 class _LEDs(_Lights):
-    height: Positive = Field(description="from the LEDs to the sample")
-    rotation: Finite = Field(default=0.0, description="of the array, in radians")
-    offset: Pair = Field(default=(0.0, 0.0), description="(y, x) of the array")
-    slide_thickness: Thickness = Field(default=0.0, description="of glass between LEDs and sample")
+    height: Positive = Field(description="distance from the LEDs to the sample")
+    rotation: Finite = Field(default=0.0, description="rotation of the array, in radians")
+    offset: Pair = Field(default=(0.0, 0.0), description="displacement (y, x) of the array")
+    slide_thickness: Thickness = Field(default=0.0, description="thickness of glass between LEDs and sample")
     slide_index: RefractiveIndex = Field(default=1.52, description="refractive index of that glass")
     die: Thickness = Field(
-        default=0.0, description="the part of an LED that shines: side of a square or diameter; 0 is a point"
+        default=0.0, description="size of the part of an LED that shines: side or diameter; 0 is a point"
     )
-    die_shape: Literal["square", "round"] = Field(default="square", description="of that part (docs/sources.md)")
+    die_shape: Literal["square", "round"] = Field(default="square", description="shape of that part (docs/sources.md)")
 
 
 class SquareSection(_LEDs):
@@ -193,41 +200,41 @@ class SquareSection(_LEDs):
 
     kind: Literal["square"]
     shape: tuple[Count, Count] = Field(description="[rows, columns]")
-    pitch: Positive = Field(description="from LED to LED")
+    pitch: Positive = Field(description="distance from LED to LED")
 
 
 class DiscSection(_LEDs):
     """the LEDs of a square lattice within a radius."""
 
     kind: Literal["disc"]
-    pitch: Positive = Field(description="from LED to LED")
-    radius: Positive = Field(description="in pitches")
+    pitch: Positive = Field(description="distance from LED to LED")
+    radius: Positive = Field(description="radius of the disc, in pitches")
 
 
 class SpiralSection(_LEDs):
     """the LEDs of a square lattice from the centre outwards.
 
-    Of an odd size the spiral begins in the middle, of an even one at the central LED from which its first two steps go
-    around the middle.
+    A spiral of odd size begins in the middle. One of even size begins at the central LED from which its first two steps
+    go around the middle.
     """
 
     kind: Literal["spiral"]
     size: Count = Field(description="LEDs along a side")
-    pitch: Positive = Field(description="from LED to LED")
-    count: Count | None = Field(default=None, description="the first so many, if not all are lit")
+    pitch: Positive = Field(description="distance from LED to LED")
+    count: Count | None = Field(default=None, description="how many LEDs are lit, counted from the start; default: all")
     start: Start = Field(
-        default="right", description="the way of the first step, as a frame is shown, with its rows downwards"
+        default="right", description="direction of the first step, as a frame is shown, with its rows downwards"
     )
-    clockwise: bool = Field(default=True, description="as a frame is shown")
+    clockwise: bool = Field(default=True, description="whether the spiral turns clockwise, as a frame is shown")
 
 
 class RingsSection(_LEDs):
     """LEDs on rings."""
 
     kind: Literal["rings"]
-    radii: tuple[Radius, ...] = Field(description="of the rings")
-    counts: tuple[int, ...] = Field(description="LEDs of each ring")
-    start_angle: Finite = Field(default=0.0, description="of the first LED of each ring, in radians")
+    radii: tuple[Radius, ...] = Field(description="radii of the rings")
+    counts: tuple[int, ...] = Field(description="number of LEDs on each ring")
+    start_angle: Finite = Field(default=0.0, description="angle of the first LED of each ring, in radians")
 
 
 class PositionsSection(_LEDs):
@@ -243,10 +250,10 @@ class DirectionsSection(_Lights):
     kind: Literal["directions"]
     na: tuple[Pair, ...] = Field(description="[[na_y, na_x], …], in the order of the frames")
     height: Positive | None = Field(
-        default=None, description="of the LEDs, if it is known; `offset` and `patch_center` need it"
+        default=None, description="height of the LEDs, if it is known; `offset` and `patch_center` need it"
     )
-    rotation: Finite = Field(default=0.0, description="turns the directions, in radians")
-    offset: Pair = Field(default=(0.0, 0.0), description="(y, x), moves the LEDs")
+    rotation: Finite = Field(default=0.0, description="rotation of the directions, in radians")
+    offset: Pair = Field(default=(0.0, 0.0), description="displacement (y, x) of the LEDs")
 
 
 class FileSection(_Lights):
@@ -255,17 +262,17 @@ class FileSection(_Lights):
     kind: Literal["file"]
     path: str = Field(description="its header says `na_y,na_x`, or `y,x` in metres, or `row,column`, with `pitch`")
     height: Positive | None = Field(
-        default=None, description="from the LEDs to the sample, unless the file holds directions"
+        default=None, description="distance from the LEDs to the sample, unless the file holds directions"
     )
-    pitch: Positive | None = Field(default=None, description="from LED to LED, for `row,column`")
-    rotation: Finite = Field(default=0.0, description="of the array, in radians")
-    offset: Pair = Field(default=(0.0, 0.0), description="(y, x) of the array")
-    slide_thickness: Thickness = Field(default=0.0, description="of glass between LEDs and sample")
+    pitch: Positive | None = Field(default=None, description="distance from LED to LED, for `row,column`")
+    rotation: Finite = Field(default=0.0, description="rotation of the array, in radians")
+    offset: Pair = Field(default=(0.0, 0.0), description="displacement (y, x) of the array")
+    slide_thickness: Thickness = Field(default=0.0, description="thickness of glass between LEDs and sample")
     slide_index: RefractiveIndex = Field(default=1.52, description="refractive index of that glass")
     die: Thickness = Field(
-        default=0.0, description="the part of an LED that shines: side of a square or diameter; 0 is a point"
+        default=0.0, description="size of the part of an LED that shines: side or diameter; 0 is a point"
     )
-    die_shape: Literal["square", "round"] = Field(default="square", description="of that part (docs/sources.md)")
+    die_shape: Literal["square", "round"] = Field(default="square", description="shape of that part (docs/sources.md)")
 
 
 ILLUMINATIONS: dict[str, type[Section]] = {
@@ -287,7 +294,7 @@ class PupilSection(Section):
     """[pupil]: known aberrations."""
 
     zernike: dict[Annotated[int, Field(ge=1, le=HIGHEST_MODE)], Finite] = Field(
-        default_factory=dict, description="Noll index → radians rms"
+        default_factory=dict, description="coefficients: Noll index → radians rms"
     )
-    defocus: Finite = Field(default=0.0, description="metres")
+    defocus: Finite = Field(default=0.0, description="defocus in metres")
     array: str | None = Field(default=None, description="a complex .npy on the frame's frequency grid, DC at n // 2")

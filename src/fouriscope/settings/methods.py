@@ -10,7 +10,7 @@ from fouriscope.fidelity import LossName
 from fouriscope.settings.base import Count, Few, NotNegative, Positive, Section, Share
 
 DEFAULT_METHOD = "pnp"
-# Frames per iteration, at most, where nobody says how many: the paper's.
+# Frames per iteration, at most, by default: the paper's.
 BATCH = 60
 
 
@@ -22,8 +22,8 @@ class Method(Section):
 
     loss: LossName | Literal["auto"] = Field(
         default="auto",
-        description="the data fidelity; auto: the one that fits the noise in the frames, approached step by step "
-        '(of "spectral" and "epry": amplitude; docs/solver.md)',
+        description='the data fidelity; "auto" is the loss that fits the noise in the frames, approached step by step '
+        '(amplitude for "spectral" and "epry"; docs/solver.md)',
     )
     poisson_background: Positive = Field(
         default=0.01, description="ε of the Poisson loss, in units of the empty bright field"
@@ -33,13 +33,13 @@ class Method(Section):
     )
     batch: Count | Literal["auto"] = Field(
         default="auto",
-        description="frames per iteration; auto: a tenth of them (20 to 60) if the loss is auto, else 60",
+        description='frames per iteration; "auto" is a tenth of them (20 to 60) if the loss is "auto", otherwise 60',
     )
     start: Literal["flat", "linear", "epry", "array"] = Field(
         default="flat",
-        description='where the object begins; "array" notes that Python gave a start, which no file holds',
+        description='the first estimate; "array" records that it was given in Python and is in no file',
     )
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=0, description="of all random numbers")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=0, description="seed of all random numbers")
 
     @property
     def options(self) -> dict[str, Any]:
@@ -70,22 +70,24 @@ class Method(Section):
 
 class _Descent(Method):
     step: Positive | Literal["auto"] = Field(default="auto", description="γ, the size of a step")
-    acceleration: bool = Field(default=True, description="momentum")
+    acceleration: bool = Field(default=True, description="use momentum")
 
 
 class PnP(_Descent):
     """PnP-ISTA, PnP-FISTA and PnP-SGD: gradient steps and denoising in turn. See :class:`fouriscope.solvers.PnP`.
 
+    Examples
+    --------
     >>> PnP(batch=20).options
     {'step': 'auto', 'acceleration': True, 'steps_per_denoising': 1, 'momentum': 'auto'}
     """
 
     method: Literal["pnp"] = "pnp"
     steps_per_denoising: Few | Literal["auto"] = Field(
-        default=1, description="minibatches before a denoising; a costly denoiser wants some six"
+        default=1, description="minibatches per denoising; use about six for a slow denoiser"
     )
     momentum: Share | Literal["auto"] = Field(
-        default="auto", description="the largest momentum; auto: 0.9 with minibatches, 1 with all frames"
+        default="auto", description='the largest momentum; "auto" is 0.9 with minibatches, 1 with all frames'
     )
 
 
@@ -95,7 +97,7 @@ class ADMM(_Descent):
     method: Literal["admm"] = "admm"
     data_steps: Few = Field(default=5, description="gradient steps towards the proximal operator of the data fidelity")
     restart: bool = Field(
-        default=True, description="momentum starts anew when an iteration moves more than those before"
+        default=True, description="restart the momentum when an iteration moves more than those before"
     )
 
 
@@ -107,7 +109,7 @@ class RED(_Descent):
 
 
 class Spectral(_Descent):
-    """A step of its own for each spatial frequency, for a wave and the amplitude loss.
+    """Each spatial frequency has its own step; for a wave and the amplitude loss.
 
     See :class:`fouriscope.solvers.Spectral`.
     """
@@ -115,11 +117,12 @@ class Spectral(_Descent):
     finds_loss: ClassVar[bool] = False
 
     method: Literal["spectral"] = "spectral"
-    denoiser_weight: Positive = Field(default=1.0, description="τ, how hard the prior pulls beside the data")
-    balance: bool = Field(default=True, description="frames count by how well a model can explain them")
+    denoiser_weight: Positive = Field(default=1.0, description="τ, how hard the prior pulls compared with the data")
+    balance: bool = Field(default=True, description="weight frames by how well a model can explain them")
     background: NotNegative | Literal["auto"] = Field(
         default="auto",
-        description="ε of the amplitude loss, in units of the empty bright field; auto: twice the noise of dark frames",
+        description='ε of the amplitude loss, in units of the empty bright field; "auto" is twice the noise of dark '
+        "frames",
     )
 
 
@@ -133,13 +136,13 @@ class EPRY(Method):
     finds_loss: ClassVar[bool] = False
 
     method: Literal["epry"] = "epry"
-    order: Literal["na", "random", "sampler"] = Field(default="random", description="of the LEDs in a sweep")
+    order: Literal["na", "random", "sampler"] = Field(default="random", description="order of the LEDs in a sweep")
     object_step: Positive = Field(default=1.0, description="α, how much of each LED's correction the object takes")
     pupil_step: NotNegative = Field(
-        default=0.0, description="β, the same for the pupil; 0 leaves it as it is known, 1 for measured frames"
+        default=0.0, description="β, the same for the pupil: 0 for a known pupil, 1 for measured frames"
     )
     decay: NotNegative = Field(
-        default=0.0, description="both are divided by 1 + decay · (k − 1) in iteration k; 0.3 for measured frames"
+        default=0.0, description="both steps are divided by 1 + decay · (k − 1) in iteration k; 0.3 for measured frames"
     )
 
     @property
@@ -166,10 +169,10 @@ FORMER_KEYS = {
 
 
 def own_keys_only(keys: Any) -> Any:
-    """[solver] with the method that it leaves out, and without what says nothing: options of other methods.
+    """[solver] with its method filled in if it is missing, and without the options of other methods.
 
-    Earlier versions wrote the options of all methods into the record of a run. At their defaults they are left out;
-    otherwise somebody meant something, and must be told that this method does not do it.
+    Earlier versions wrote the options of all methods into the record of a run. At their defaults they are left out.
+    Otherwise the user meant something by them, and an error says that this method has no such option.
     """
     if isinstance(keys, Method) or not isinstance(keys, dict):
         return keys
@@ -190,7 +193,7 @@ def own_keys_only(keys: Any) -> Any:
             kept[key] = value  # an error of its own
         elif value not in owners.values() and value != "auto":
             listed = " and ".join(repr(other) for other in owners)
-            raise ValueError(f"{key} is an option of method {listed}, and the method is {keys['method']!r}: delete it")
+            raise ValueError(f"{key} is an option of method {listed}, but the method is {keys['method']!r}: delete it")
     return kept
 
 
@@ -213,6 +216,8 @@ AnyMethod = Annotated[
 def method_of(keys: dict[str, Any]) -> AnyMethod:
     """The settings of the method that ``keys`` names, as [solver] of a file.
 
+    Examples
+    --------
     >>> method_of({"method": "epry", "pupil_step": 1}).recovers_pupil
     True
     """

@@ -1,4 +1,4 @@
-"""The rest of a reconstruction: the object, what is found before and beside it, when to stop."""
+"""The rest of a reconstruction: the object, what is found before and during it, and when to stop."""
 
 from __future__ import annotations
 
@@ -15,44 +15,54 @@ from fouriscope.settings.base import Count, Positive, Section, Side
 class Object(Section):
     """[object]: what is reconstructed, and on which grid.
 
+    Examples
+    --------
     >>> Object(model="wave", margin=8).margin
     8
     """
 
     model: Literal["phase", "complex", "wave"] = Field(
-        default="phase", description="a phase, phase and absorption, or the complex wave itself (docs/solver.md)"
+        default="phase", description="a phase; phase and absorption; or the complex wave itself (docs/solver.md)"
     )
-    shape: tuple[Side, Side] | Literal["auto"] = Field(default="auto", description="[rows, columns]")
+    shape: tuple[Side, Side] | Literal["auto"] = Field(default="auto", description="[rows, columns] of the object")
     margin: Annotated[int, Field(ge=0, le=10**4)] | Literal["auto"] = Field(
-        default="auto", description="frame pixels around the frame that are estimated but not measured: 16 to 24"
+        default="auto",
+        description='frame pixels around the frame that are estimated but not measured; "auto" is 16 to 24',
     )
-    precision: Literal["single", "double"] = Field(default="single", description="of all arrays of the reconstruction")
+    precision: Literal["single", "double"] = Field(
+        default="single", description="precision of all arrays of the reconstruction"
+    )
 
 
 class Alignment(Section):
     """[alignment]: what is found from the frames before the reconstruction. See :func:`fouriscope.align`.
 
+    Examples
+    --------
     >>> Alignment(focus=True).is_wanted, Alignment().is_wanted
     (True, False)
     """
 
     circles: bool = Field(
-        default=False, description="place and orientation of the LED array, from the bright frames alone"
+        default=False, description="find the place and orientation of the LED array, from the bright frames alone"
     )
     exposure: bool = Field(
         default=False,
-        description="how much longer dark-field frames were exposed than bright-field ones: `frames.brightness`",
+        description="find how much longer dark-field frames were exposed than bright-field ones: `frames.brightness`",
     )
-    focus: bool = Field(default=False, description="`pupil.defocus`")
+    focus: bool = Field(default=False, description="find the focus: `pupil.defocus`")
     focus_reach: Annotated[float, Field(gt=0, lt=0.1)] = Field(
         default=300e-6, description="how far to search for the focus, to both sides, in metres"
     )
-    na: bool = Field(default=False, description="`microscope.na`, from 0.7 to 1.2 times the one given")
+    na: bool = Field(default=False, description="find `microscope.na`, from 0.7 to 1.2 times the one given")
     array: bool = Field(
-        default=False, description="place of the LED array as a rigid body, by short reconstructions of a small patch"
+        default=False,
+        description="move the LED array as a rigid body, by short reconstructions of a small patch",
     )
-    die: bool = Field(default=False, description="`illumination.die`, how large the LEDs are")
-    edge: bool = Field(default=False, description="leave out LEDs whose direct light passes the pupil's edge in part")
+    die: bool = Field(default=False, description="find `illumination.die`, the size of the LEDs")
+    edge: bool = Field(
+        default=False, description="leave out frames of LEDs whose direct light passes the pupil only in part"
+    )
     motions: tuple[Literal["shift", "rotation", "height", "pitch"], ...] = Field(
         default=("shift", "rotation", "height"), description="what `array` may change"
     )
@@ -63,50 +73,57 @@ class Alignment(Section):
 
 
 class Calibration(Section):
-    """[calibration]: what is refined beside the object. See :mod:`fouriscope.calibration`.
+    """[calibration]: what is refined during the reconstruction. See :mod:`fouriscope.calibration`.
 
+    Examples
+    --------
     >>> Calibration(zernike=True).zernike_modes[0]
     4
     """
 
-    zernike: bool = Field(default=False, description="aberrations, c_j")
+    zernike: bool = Field(default=False, description="refine aberrations, c_j; not with epry")
     zernike_modes: tuple[Annotated[int, Field(ge=4, le=HIGHEST_MODE)], ...] = Field(
         default=MODES, description="Noll indices j, from 4 on"
     )
     pixels: bool = Field(
-        default=False, description="the pupil bin by bin, smoothly, modulus and phase; not with epry, as `zernike`"
+        default=False,
+        description="refine the pupil bin by bin, modulus and phase, and smooth it; not with epry",
     )
-    gains: bool = Field(default=False, description="g_i, the brightness of each LED")
+    gains: bool = Field(default=False, description="refine g_i, the brightness of each LED")
     gains_bound: Annotated[float, Field(gt=1, le=1e6)] = Field(
         default=3.0, description="gains change at most by this factor"
     )
-    leds: bool = Field(default=False, description="δ_i, the direction of each LED")
+    leds: bool = Field(default=False, description="refine δ_i, the direction of each LED")
     leds_bound: Annotated[float, Field(gt=0, le=1e3)] = Field(
-        default=2.0, description="directions change at most by so many frequency bins"
+        default=2.0, description="directions change at most by this many frequency bins"
     )
 
     @field_validator("zernike_modes")
     @classmethod
     def _each_once(cls, modes: tuple[int, ...]) -> tuple[int, ...]:
         if len(set(modes)) < len(modes):
-            raise ValueError("each mode is named once")
+            raise ValueError("a mode is given twice; give each once")
         return modes
 
 
 class Stop(Section):
-    """[stop]: whichever comes first.
+    """[stop]: when to stop. The first of these rules ends the run.
 
+    Examples
+    --------
     >>> Stop(iterations=None, seconds=60).iterations
     'unlimited'
     """
 
     iterations: Count | Literal["unlimited"] | None = Field(
-        default=300, description='or "unlimited", with one of the others'
+        default=300, description='number of iterations; "unlimited" needs one of the other two keys'
     )
     seconds: Positive | None = Field(
-        default=None, description="of iterations, without what comes before and after them"
+        default=None, description="time of the iterations, without the work before and after them"
     )
-    residual: Positive | None = Field(default=None, description="relative change of the object in an iteration")
+    residual: Positive | None = Field(
+        default=None, description="stop when the relative change of the object per iteration falls below this"
+    )
 
     @field_validator("iterations", mode="before")
     @classmethod
@@ -122,9 +139,9 @@ class Stop(Section):
 
 
 class Verdict(Section):
-    """[verdict]: whether a finished run is asked if it is good (docs/results.md)."""
+    """[verdict]: whether a finished run is judged (docs/results.md)."""
 
-    enabled: bool = Field(default=True, description="a few seconds at the end of a run")
+    enabled: bool = Field(default=True, description="judge the run, which takes a few seconds at its end")
 
 
 def switches(section: type[Section]) -> list[str]:
@@ -133,12 +150,12 @@ def switches(section: type[Section]) -> list[str]:
 
 
 def switched(section: type[Section], names: str | Any, *, everything: str | None = None) -> dict[str, bool]:
-    """All switches of a section: on are those named, or all of them if that is ``everything``; None is none."""
+    """All switches of a section. Those in ``names`` are on, or all if ``names`` is ``everything``; None means none."""
     known = switches(section)
     if everything is not None and names == everything:
         return dict.fromkeys(known, True)
     on = [names] if isinstance(names, str) else () if names is None else names
     numbers = [name for name in on if name in section.model_fields and name not in known]
     if numbers:
-        raise InvalidInputError(f"{numbers[0]} is no switch but a value: give {section.__name__}({numbers[0]}=…)")
+        raise InvalidInputError(f"{numbers[0]} is a value, not a switch: give {section.__name__}({numbers[0]}=…)")
     return dict.fromkeys(known, False) | dict.fromkeys(on, True)

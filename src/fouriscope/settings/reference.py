@@ -50,7 +50,7 @@ SECTIONS: dict[str, Sequence[type[Section]]] = {
 
 
 def reference() -> str:
-    """All sections as Markdown, one table each, and one for each kind of a section that has several."""
+    """All sections as Markdown, with one table each, or one for each kind of a section that has several."""
     return "\n".join(_section(title, kinds) for title, kinds in SECTIONS.items())
 
 
@@ -97,7 +97,7 @@ def _row(name: str, field: FieldInfo) -> str:
 
 def _default(field: FieldInfo) -> str:
     if field.is_required():
-        return "needed"
+        return "required"
     value = field.get_default(call_default_factory=True)
     return "" if value in (None, {}, ()) else f"`{_toml(value)}`"
 
@@ -121,14 +121,16 @@ def _values(annotation: Any) -> str:
         return ", ".join(found)
     if get_origin(annotation) is tuple:
         inner = [one for one in get_args(annotation) if one is not Ellipsis]
-        count = "" if Ellipsis in get_args(annotation) else f"{len(inner)} "
-        return f"{count}{_plural(_values(inner[0]))}"
+        many, one = Ellipsis in get_args(annotation), _values(inner[0])
+        if one[0].isdigit():
+            return f"lists of {one}" if many else f"{len(inner)} × {one}"
+        return _plural(one) if many else f"{len(inner)} {_plural(one)}"
     names = {bool: "true, false", int: "whole number", float: "number", str: "text"}
     return names.get(annotation, "table")
 
 
 def _plural(words: str) -> str:
-    return words if words.startswith("`") or words[0].isdigit() else words + ("" if words.endswith("s") else "s")
+    return words if words.startswith("`") else words + ("" if words.endswith("s") else "s")
 
 
 if __name__ == "__main__":

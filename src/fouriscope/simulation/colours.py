@@ -32,18 +32,18 @@ class ColourMicroscope:
     leds
         Where the LEDs are, for all colours.
     wavelengths, defocus
-        Of red, green and blue, in metres.
+        Wavelength and defocus of red, green and blue, in metres.
     shifts
-        (y, x) in metres by which the image of each colour lies beside the sample.
+        (y, x) in metres by which the image of each colour is shifted against the sample.
     na, magnification, camera_pixel
         As in :class:`~fouriscope.Optics`.
     frame, surround
-        Pixels on a side of a frame, and by how many the sample goes on beyond it on every side.
+        Pixels per side of a frame, and by how many the sample continues beyond it on every side.
     stored
-        "files": a stack of frames for each colour, taken one after the other. "planes": colour images. "mosaic": what
-        a sensor with ``mosaic`` counts, all colours shining at once.
+        "files": a stack of frames for each colour, taken one after the other. "planes": colour images. "mosaic": the
+        counts of a sensor with ``mosaic``, with all colours on at once.
     crosstalk
-        What red, green and blue pixels count for red, green and blue light, of "planes" and "mosaic".
+        How much red, green and blue pixels count for red, green and blue light, for "planes" and "mosaic".
     camera
         Counts, with noise and offset.
 
@@ -73,7 +73,7 @@ class ColourMicroscope:
         if self.stored not in ("files", "planes", "mosaic"):
             raise InvalidInputError(f"stored must be 'files', 'planes' or 'mosaic', got {self.stored!r}")
         if self.stored == "files" and self.crosstalk != NO_CROSSTALK:
-            raise InvalidInputError("crosstalk is of a colour camera: stored = 'planes' or 'mosaic'")
+            raise InvalidInputError("crosstalk is for a colour camera: use stored = 'planes' or 'mosaic'")
 
     @property
     def gain(self) -> float:
@@ -103,7 +103,7 @@ class ColourMicroscope:
         logarithm = np.zeros(model.object_shape, np.complex128)
         for number, stain in enumerate(STAINS):
             cells = np.log(sample("cells", model.object_shape, np.random.default_rng([seed, number])))
-            # A path is as many radians more as its wavelength is shorter; a stain absorbs its share.
+            # The same optical path has more radians at a shorter wavelength; a stain absorbs its share.
             logarithm += stain[place] * cells.real + 0.5j * self.wavelengths[1] / wavelength * cells.imag
         if not shifted:
             return np.asarray(np.exp(logarithm))

@@ -26,7 +26,7 @@ def aberrated_pupil(
     vignetting: float,
     rng: np.random.Generator,
 ) -> Pupil:
-    """The pupil of ``geometry`` with the aberrations named, and an array for what no few Zernike terms describe."""
+    """The pupil of ``geometry`` with these aberrations, and an array for what a few Zernike terms cannot describe."""
     shape = geometry.grid_shape
     if not (roughness or bump or vignetting):
         return Pupil(zernike, defocus)

@@ -31,7 +31,7 @@ class Camera:
     Parameters
     ----------
     photons
-        Mean photo-electrons a pixel in the empty bright field.
+        Mean photo-electrons per pixel in the empty bright field.
     read_noise
         Standard deviation in electrons.
     offset
@@ -56,16 +56,16 @@ class Camera:
             )
         if not (0 <= self.read_noise <= MOST_PHOTONS and 0 <= self.offset < math.inf):
             raise InvalidInputError(
-                f"read noise and offset must be finite and must not be negative: {self.read_noise}, {self.offset}"
+                f"read_noise and offset must be finite and at least 0, got {self.read_noise} and {self.offset}"
             )
         try:
             operator.index(self.bits)
         except TypeError:
             raise InvalidInputError(f"bits must be a whole number, got {self.bits!r}") from None
         if not 1 <= self.bits <= 16:
-            raise InvalidInputError(f"a camera has 1 to 16 bits, got {self.bits}")
+            raise InvalidInputError(f"bits must be from 1 to 16, got {self.bits}")
         if self.offset >= 2**self.bits - 1:
-            raise InvalidInputError(f"an offset of {self.offset} leaves nothing of the {self.bits} bits for light")
+            raise InvalidInputError(f"offset = {self.offset} leaves nothing of the {self.bits} bits for light")
         if self.full_well is not None and not 0 < self.full_well < math.inf:
             raise InvalidInputError(f"full_well must be positive and finite, got {self.full_well}")
 
@@ -112,15 +112,15 @@ def simulate(
     Parameters
     ----------
     model
-        The microscope. The acquisition states this geometry even if ``led_position_error`` moves the LEDs. LEDs with a
-        size shine from 9 × 9 points each, and those with a bandwidth in 11 wavelengths, which is more than the model of
-        the same LEDs knows of them.
+        The microscope. The acquisition has this geometry even if ``led_position_error`` moves the LEDs. LEDs with a
+        size shine from 9 × 9 points each, and those with a bandwidth in 11 wavelengths, which is more than the model
+        itself uses.
     truth
         x of the model (phase, or phase and absorption), or a complex transmittance o = e^{i(φ+iμ)} of its object shape.
     snr_db, noise
         Additive white Gaussian noise at 10 log₁₀(‖y‖²/‖e‖²) = ``snr_db``, over the whole ``"stack"`` (one σ for all
-        frames; dark-field frames then drown) or for each ``"frame"`` on its own: two different worlds. From −100 to
-        300 dB; None is no noise.
+        frames, so that dark-field frames drown in noise) or separately for each ``"frame"``. The two give very
+        different frames. From −100 to 300 dB; None is no noise.
     camera
         Photon counting instead of additive noise.
     led_intensity_error
@@ -142,7 +142,7 @@ def simulate(
     check_noise(snr_db, noise, camera)
     if not (0 <= led_intensity_error < math.inf and 0 <= led_position_error < math.inf):
         raise InvalidInputError(
-            "LED errors are standard deviations: they must be finite and must not be negative, "
+            "LED errors are standard deviations and must be finite and at least 0, "
             f"got led_intensity_error = {led_intensity_error} and led_position_error = {led_position_error}"
         )
     require_at_least("seed", seed, 0)
@@ -175,7 +175,7 @@ def simulate(
 
 
 def check_noise(snr_db: float | None, noise: str, camera: Camera | None) -> None:
-    """Raise where the noise that is asked for makes no sense."""
+    """Raise if the requested noise makes no sense."""
     if snr_db is not None and camera is not None:
         raise InvalidInputError("give snr_db (additive noise) or a camera (photon noise), not both")
     if noise not in ("stack", "frame"):
@@ -193,7 +193,7 @@ def _as_x(model: ForwardModel, truth: NDArray[Any]) -> NDArray[Any]:
         raise InvalidInputError(f"the truth must be an array of numbers, got {truth.dtype}")
     bad = int(truth.size - np.count_nonzero(np.isfinite(truth)))
     if bad:
-        raise InvalidInputError(f"the truth holds {bad} NaN or infinite values of {truth.size}; mend it first")
+        raise InvalidInputError(f"the truth holds {bad} NaN or infinite values of {truth.size}; replace them first")
     if not np.iscomplexobj(truth):
         return model.check_x(truth, "truth")
     if model.object.name != "complex":
@@ -206,7 +206,7 @@ def _as_x(model: ForwardModel, truth: NDArray[Any]) -> NDArray[Any]:
 def _displaced(model: ForwardModel, error: float, rng: np.random.Generator) -> ForwardModel:
     leds, _ = lit_leds(model.illumination)
     if not isinstance(leds, LEDArray):
-        raise InvalidInputError("position errors need LEDs with positions; these were given as directions")
+        raise InvalidInputError("position errors need LEDs with positions, but these were given as directions")
     moved = replace(leds, positions=leds.positions + rng.normal(0.0, error, leds.positions.shape))
     together = model.illumination
     return model.revised(

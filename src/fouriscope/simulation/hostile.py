@@ -18,7 +18,7 @@ from fouriscope.simulation.samples import SampleName, sample
 from fouriscope.simulation.truth import Truth
 
 Axis = Literal["y", "x", "both"]
-# Each purpose has a generator of its own, so that a fault that is switched off leaves the others as they are.
+# Each purpose has its own random generator, so that switching a fault off does not change the others.
 _SAMPLE, _GAINS, _PUPIL, _DUST, _NOISE = range(5)
 
 
@@ -29,13 +29,13 @@ class HostileMicroscope:
     Parameters
     ----------
     wavelength, na, magnification, camera_pixel
-        Of the microscope, as described; see :class:`~fouriscope.Optics`. The user knows these.
+        The microscope as described; see :class:`~fouriscope.Optics`. The user knows these.
     leds, pitch, height
-        A square array of so many LEDs on a side, their distance and that of the array, in metres, as described.
+        The array as described: LEDs per side of the square, distance from LED to LED, and height, in metres.
     frame
-        Pixels on a side of a frame.
+        Pixels per side of a frame.
     surround
-        Frame pixels by which the field goes on beyond the frame on every side; with 0 it is periodic.
+        Frame pixels by which the field continues beyond the frame on every side; with 0 it is periodic.
     sample
         "cells", "target", "wrapping", "weak" or "mixed": see :func:`~fouriscope.simulation.samples.sample`.
     die
@@ -44,14 +44,15 @@ class HostileMicroscope:
         Where the array really is: displaced by (y, x) metres, turned by radians, farther away by a share of its
         height, and reversed along "y", "x" or "both" axes.
     exposure_ratio
-        Dark-field frames were exposed so many times longer, and nobody says so.
+        Dark-field frames were exposed so many times longer, and the description does not say so.
     gain_error, falloff
         Standard deviation of the logarithm of each LED's brightness, which also falls as cosⁿ of its angle, n the
         ``falloff``.
     zernike, defocus
         Aberrations: radians RMS by Noll index, and metres.
     roughness, bump
-        Phase that no few Zernike polynomials describe: smooth and random, in radians RMS, and one hill in radians.
+        Phase that a few Zernike polynomials cannot describe: smooth and random, in radians RMS, and one hill in
+        radians.
     vignetting
         Share of the pupil's modulus that is lost at its edge, with the square of the radius.
     stray
@@ -61,7 +62,7 @@ class HostileMicroscope:
     camera
         Counts, with noise, offset and saturation; None for exact intensities.
     gamma
-        p of stored = full scale · (counts / full scale)^p.
+        p in stored = full scale · (counts / full scale)^p.
 
     Examples
     --------
@@ -117,7 +118,7 @@ class HostileMicroscope:
             )
         if not 0 <= self.vignetting < 1:
             raise InvalidInputError(
-                f"vignetting is the share lost at the edge, from 0 to below 1, got {self.vignetting}"
+                f"vignetting, the share lost at the edge, must be from 0 to below 1, got {self.vignetting}"
             )
         if self.gamma != 1 and self.camera is None:
             raise InvalidInputError("gamma bends the counts of a camera: give a camera, or leave gamma at 1")
@@ -148,10 +149,10 @@ class HostileMicroscope:
         )
 
     def acquire(self, seed: int) -> tuple[Acquisition, Truth]:
-        """Frames as the user would hand them in, and the truth. Same seed, same frames.
+        """Frames as the user would give them, and the truth. Same seed, same frames.
 
-        The acquisition states the described geometry. Of the counts, the offset is taken off and the rest divided by
-        the median of the frames that are described as bright field; nothing else is known.
+        The acquisition has the described geometry. The offset is subtracted from the counts, and the rest is divided by
+        the median of the frames that are described as bright field. Nothing else is known.
         """
         truth = self.truth(seed)
         frames = self.expected(truth, seed)
@@ -160,7 +161,7 @@ class HostileMicroscope:
         offset = self.stored_offset
         bright = float(np.median(stored[model.geometry.bright_field])) - offset
         if bright <= 0:
-            raise InvalidInputError("the bright field has no light at all; give the camera more photons or more bits")
+            raise InvalidInputError("the bright field has no light; give the camera more photons or more bits")
         described: Frames = CalibratedFrames(ArrayFrames(stored), offset=offset, gain=bright)
         return Acquisition(self.optics, self.described, described, periodic=not self.surround), truth
 

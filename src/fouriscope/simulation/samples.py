@@ -1,4 +1,4 @@
-"""Samples that make trouble: absorbing cells, opaque bars, phase that wraps, phase that hardly shows, all together."""
+"""Difficult samples: absorbing cells, opaque bars, phase that wraps, phase that hardly shows, and all together."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sample(name: SampleName, shape: tuple[int, int], rng: np.random.Generator) -
     (0.03, 1.0)
     """
     if name not in get_args(SampleName):
-        raise InvalidInputError(f"a sample is one of {', '.join(get_args(SampleName))}, got {name!r}")
+        raise InvalidInputError(f"sample must be one of {', '.join(get_args(SampleName))}, got {name!r}")
     return np.asarray(_SAMPLES[name](shape, rng), np.complex128)
 
 

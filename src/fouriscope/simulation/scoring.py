@@ -1,4 +1,4 @@
-"""How far a reconstruction is from the truth, without what no frame can tell."""
+"""How far a reconstruction is from the truth, apart from what no frame shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.metrics import field_nrmse
 from fouriscope.simulation.truth import ComplexArray, Truth
 
-# Of each side of the window, at either end: where the comparison fades out, or its edges would count as structure.
+# The share of each side of the window, at either end, where the comparison fades out. Otherwise its edges would count
+# as structure.
 FADE = 1 / 16
 # A shift of the object is sought within so many frame pixels.
 FURTHEST = 8.0
@@ -21,8 +22,8 @@ STEPS = 12
 def field_error(estimate: NDArray[Any], truth: Truth) -> float:
     r"""NRMSE of the complex field in the frames' window, after the best gauge: min ‖B(t_s − c e^{iq·r} o)‖ / ‖B t_s‖.
 
-    o is the ``estimate`` on any grid that fills the window, t_s the true field moved by s and B takes both to the
-    frequencies that LEDs reach, in the window faded out at its border. Four things are free, because no frame tells
+    o is the ``estimate`` on any grid that fills the window, t_s is the true field moved by s, and B limits both to the
+    frequencies that LEDs reach, in a window that fades out at its border. Four things are free, because no frame shows
     them: the complex factor c (brightness and constant phase), the shift s (a tilt of the pupil), the ramp q (a
     displaced array is a wedge on the object) and, if ``truth.twin``, the sign of the phase. 0 is perfect.
 
@@ -38,7 +39,9 @@ def field_error(estimate: NDArray[Any], truth: Truth) -> float:
     """
     field = np.asarray(estimate, np.complex128)
     if field.ndim != 2 or min(field.shape) < 8:
-        raise InvalidInputError(f"a field of at least 8 × 8 pixels over the frames' window, got shape {field.shape}")
+        raise InvalidInputError(
+            f"the field must have at least 8 × 8 pixels over the frames' window, got shape {field.shape}"
+        )
     if not np.isfinite(field).all():
         return float("inf")
     if not field.any():
@@ -48,7 +51,7 @@ def field_error(estimate: NDArray[Any], truth: Truth) -> float:
 
 
 class _Comparison:
-    """One estimate beside the truth. A gauge is q_y, q_x (cycles per metre), s_y, s_x (metres)."""
+    """One estimate compared with the truth. A gauge is q_y, q_x (cycles per metre), s_y, s_x (metres)."""
 
     def __init__(self, field: ComplexArray, truth: Truth) -> None:
         self.field, self.truth, self.shape = field / np.linalg.norm(field), truth, field.shape

@@ -20,9 +20,9 @@ class Truth:
     Attributes
     ----------
     whole
-        The complex transmittance of the whole periodic field, which goes on beyond the frames.
+        The complex transmittance of the whole periodic field, which continues beyond the frames.
     geometry
-        Of the true microscope: directions, frames, and the ``margin`` by which the field goes on beyond them.
+        The true microscope: directions, frames, and the ``margin`` by which the field continues beyond them.
     illumination
         The LEDs where they really are.
     pupil
@@ -30,8 +30,8 @@ class Truth:
     gains, exposures
         (N,) brightness of each LED, and by how much longer its frame was exposed than a bright-field frame.
     twin
-        Whether the frames leave open if the object is this one or its complex conjugate: intensities cannot tell an
-        array from its image through the origin, so this is open once the described orientation is wrong.
+        Whether the object may be this one or its complex conjugate: intensities cannot tell an array from its image
+        through the origin, so this is open if the described orientation is wrong.
     """
 
     whole: ComplexArray
@@ -66,8 +66,8 @@ class Truth:
     def field(self, shape: tuple[int, int], shift: ArrayLike = (0.0, 0.0), *, slope: int | None = None) -> ComplexArray:
         """The object, limited to what the LEDs reach, at ``shape`` points that fill the frames' window.
 
-        The field is periodic and limited in its band, so that it is known exactly between the pixels: the points may
-        lie ``shift`` = (y, x) metres further on. ``slope`` = 0 or 1 gives the derivative along that axis, per metre.
+        The field is periodic and band-limited, so it is known exactly between the pixels: the points may be moved by
+        ``shift`` = (y, x) metres. ``slope`` = 0 or 1 gives the derivative along that axis, per metre.
         """
         frequencies, spectrum = self._band
         sides = []

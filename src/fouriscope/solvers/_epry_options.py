@@ -1,4 +1,4 @@
-"""What EPRY can be told, and the order in which it visits LEDs."""
+"""The options of EPRY, and the order in which it visits LEDs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ def check_options(order: Order, object_step: float, pupil_step: float, pupil_sta
     if not (math.isfinite(object_step) and object_step > 0):
         raise InvalidInputError(f"object_step must be a positive number (1 is usual), got {object_step}")
     if not (math.isfinite(pupil_step) and pupil_step >= 0):
-        raise InvalidInputError(
-            f"pupil_step must be a number of at least 0 (0 keeps the pupil, 1 recovers it), got {pupil_step}"
-        )
+        raise InvalidInputError(f"pupil_step must be a number ≥ 0 (0 keeps the pupil, 1 recovers it), got {pupil_step}")
     if not (isinstance(pupil_start, int | np.integer) and pupil_start >= 1):
-        raise InvalidInputError(f"pupil_start is an iteration, a whole number from 1, got {pupil_start!r}")
+        raise InvalidInputError(f"pupil_start must be an iteration, a whole number from 1, got {pupil_start!r}")
     if not (math.isfinite(decay) and decay >= 0):
-        raise InvalidInputError(f"decay must be a number of at least 0 (0 keeps the steps), got {decay}")
+        raise InvalidInputError(f"decay must be a number ≥ 0 (0 keeps the steps), got {decay}")
 
 
 def visiting_order(order: Order, na: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -47,9 +47,8 @@ class ADMM(Descent):
     acceleration
         Momentum on v, z and u.
     restart
-        Whether the momentum starts anew as said above. Beside a strong prior it must, or z and u swing for ever.
-        Beside a weak one, from a flat start, it had better not: an object that emerges from nothing moves more and
-        more.
+        Whether the momentum restarts as described above. With a strong prior it must, or z and u oscillate for ever.
+        With a weak one, from a flat start, it should not: an object that emerges from nothing moves more and more.
 
     References
     ----------
@@ -83,7 +82,7 @@ class ADMM(Descent):
         truth: RealArray | None = None,
     ) -> None:
         if isinstance(data_steps, bool) or not (isinstance(data_steps, int) and data_steps >= 1):
-            raise InvalidInputError(f"data_steps must be a whole number of at least 1, got {data_steps!r}")
+            raise InvalidInputError(f"data_steps must be a whole number ≥ 1, got {data_steps!r}")
         self.data_steps, self.acceleration, self.restart = data_steps, acceleration, restart
         super().__init__(
             *(fidelity, sampler, priors),

@@ -36,7 +36,7 @@ class StepReport(NamedTuple):
 
 @dataclass(frozen=True)
 class SolverState:
-    """Everything needed to go on exactly: arrays, and numbers and strings that JSON can hold."""
+    """Everything needed to continue exactly: arrays, and numbers and strings that JSON can hold."""
 
     arrays: dict[str, NDArray[Any]]
     values: dict[str, Any]
@@ -53,11 +53,11 @@ Callback = Callable[["Solver", Record], bool | None]
 class Solver(ABC):
     """x^k → x^{k+1}. Subclasses write :meth:`step`, which replaces ``self._x``, and declare their state.
 
-    A new solver has no estimate. :meth:`begin` computes the first when it is needed, which it is not if a state is
+    A new solver has no estimate. :meth:`begin` computes the first one when it is needed. It is not needed if a state is
     loaded.
 
-    What a method has found is asked of it: the estimate ``x``, the ``model`` that predicts frames from it, a
-    ``recovered_pupil``, the ``strengths`` of its priors. A subclass answers anew where it knows better.
+    A method says what it has found: the estimate ``x``, the ``model`` that predicts frames from it, a
+    ``recovered_pupil``, the ``strengths`` of its priors. A subclass overrides these where it knows better.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class Solver(ABC):
     calibration
         If it is set before the first step, it revises the model of the fidelity while the solver works.
     denoiser_weight
-        τ of a method that pulls towards the denoised image; 0 of others.
+        τ of a method that pulls towards the denoised image; 0 for others.
     balance
-        Whether the method weighs frames by how well they can be explained.
+        Whether the method weights frames by how well they can be explained.
     """
 
     denoiser_weight: float = 0.0
@@ -95,7 +95,7 @@ class Solver(ABC):
         return self._x
 
     def begin(self) -> None:
-        """Go to x⁰, unless there is an estimate. Every question about what was found begins so."""
+        """Go to x⁰, unless there is an estimate. Every property about what was found calls this first."""
         if not self._has_estimate:
             self.go_to_start()
             self._has_estimate = True
@@ -106,7 +106,7 @@ class Solver(ABC):
 
     @property
     def model(self) -> ForwardModel:
-        """The model that predicts frames from x, with everything that was found beside it."""
+        """The model that predicts frames from x, with everything that was found."""
         return self.fidelity.model
 
     @property
@@ -137,7 +137,7 @@ class Solver(ABC):
         """Take x and the model from a state, and nothing else: enough to predict frames, whatever the priors were."""
 
     def settle_like(self, other: Self) -> None:
-        """Go on from the estimate of ``other``, of the same method, with what it found beside it.
+        """Continue from the estimate of ``other``, of the same method, and what else it found.
 
         Object and microscope belong together: where there is a calibration, that is the model.
         """
@@ -194,7 +194,7 @@ class Solver(ABC):
         return self.history
 
     def _common_arrays(self) -> dict[str, NDArray[Any]]:
-        """What sampler and calibration need to go on."""
+        """What sampler and calibration need to continue."""
         arrays = {f"sampler.{name}": array for name, array in self.sampler.state_arrays().items()}
         if self.calibration is not None:
             found = self.calibration.state_arrays(self.fidelity.model)

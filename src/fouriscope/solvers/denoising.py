@@ -40,7 +40,7 @@ class Denoising:
                 f"one prior for each of {', '.join(self.object.channels)} is needed, got {len(self.priors)}"
             )
         if len({id(prior) for prior in self.priors}) != len(self.priors):
-            raise InvalidInputError("each image needs a prior object of its own: a prior keeps a warm state")
+            raise InvalidInputError("each image needs its own prior object, because a prior keeps a warm state")
         self.temperature = math.nan
         # What every strength is multiplied with while the loss is not yet the last one.
         self.factor = 1.0
@@ -49,7 +49,7 @@ class Denoising:
         self.strengths = [0.0 for _ in self.priors]
 
     def reset(self) -> None:
-        """Forget what the priors kept: from an earlier run, or from a way that led astray."""
+        """Forget what the priors kept from an earlier run or from one that diverged."""
         for prior in self.priors:
             prior.reset()
 

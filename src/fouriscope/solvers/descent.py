@@ -42,7 +42,7 @@ class Slope(NamedTuple):
 
 
 class Descent(Solver):
-    """A solver with minibatch gradients, priors, an automatic step, and a way back when it goes astray.
+    """A solver with minibatch gradients, priors, an automatic step, and a return to the best estimate if it diverges.
 
     A subclass writes :meth:`iterate`, which replaces ``self._x`` when it is complete and calls :meth:`slope` for its
     gradients and ``self.denoise`` for its priors; :meth:`begin_at`, which sets what the method keeps beside x; and
@@ -58,18 +58,18 @@ class Descent(Solver):
         One prior for each image of the object (phase; or phase and absorption), each with its own strength λ.
         ``strength="auto"`` is λ = T · natural_strength(x): see :func:`fouriscope.solvers.strength.noise_temperature`.
     step
-        γ. "auto" takes one over the curvature of the measurements really used, shortens it where it proves too long,
-        and goes back to the last good estimate if the run goes astray. A number is used as it is; if the run then
+        γ. "auto" is one over the curvature of the measurements really used. It is shortened if it proves too long, and
+        the solver returns to the last good estimate if the run diverges. A number is used as it is; if the run then
         diverges, :class:`DivergenceError` says so.
     start
-        "flat", "linear" (bright-field deconvolution), "epry" (four sweeps of it), an array, or what computes one.
+        "flat", "linear" (bright-field deconvolution), "epry" (four sweeps), an array, or a function that computes one.
     loss_from_noise
         Whether the loss is found from the noise in the frames when the solver begins, and approached on a
         :class:`~fouriscope.solvers.road.Road`. Otherwise it is that of the fidelity, from the first iteration on.
     seed
-        Of the sampler and of the probes. Same seed, same result.
+        Seed of the sampler and of the probes. Same seed, same result.
     truth
-        Only to report the SNR.
+        Used only to report the SNR.
     """
 
     def __init__(
@@ -281,7 +281,8 @@ class Descent(Solver):
         model = self.fidelity.model
         if (x.shape, x.dtype) != (model.x_shape, model.dtype):
             raise InvalidInputError(
-                f"the saved estimate is {x.dtype} of shape {x.shape}, this solver's {model.dtype} of {model.x_shape}"
+                f"the saved estimate is {x.dtype} of shape {x.shape}, but this solver's is {model.dtype} of "
+                f"{model.x_shape}"
             )
         self._x, self._has_estimate = x, True
         if state.values.get("road") is not None:
@@ -297,7 +298,7 @@ class Descent(Solver):
         for name, like in (own | dict.fromkeys(("refuge", "before_s", "before_gradient"), self._x)).items():
             if name in arrays and (arrays[name].shape, arrays[name].dtype) != (like.shape, like.dtype):
                 raise InvalidInputError(
-                    f"the saved {name} is {arrays[name].dtype} of shape {arrays[name].shape}, this solver's "
+                    f"the saved {name} is {arrays[name].dtype} of shape {arrays[name].shape}, but this solver's is "
                     f"{like.dtype} of {like.shape}"
                 )
         self.load_own_state(SolverState(state.part("own"), values["own"]))

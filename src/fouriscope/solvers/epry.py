@@ -1,4 +1,4 @@
-"""EPRY: measured moduli put into one field after the other, the way laboratories reconstruct; a baseline."""
+"""EPRY: measured moduli are put into one field after the other, as laboratories do it; a baseline."""
 
 from __future__ import annotations
 
@@ -57,22 +57,22 @@ class EPRY(Solver):
         Which LEDs a sweep visits; each of them is visited once, whatever its weight in the minibatch.
     order
         "random": a new order for each sweep; "na": from the axis outwards and round each ring, so that a dark-field
-        frame finds the phase that its neighbours left; "sampler": as drawn. Random is better where the field goes on
+        frame finds the phase that its neighbours left; "sampler": as drawn. Random is better if the field continues
         beyond its frames, and with noise.
     object_step
         α. 1 replaces what the pupil sees; smaller averages over LEDs. Together with β above 2 it may diverge.
     pupil_step
         β; 0 leaves C = 1, the pupil is known.
     pupil_start
-        The first iteration (from 1) that moves C: an object that means something should come first.
+        The first iteration (from 1) that moves C. The object should mean something by then.
     decay
         Both steps are divided by 1 + decay · (k − 1) in iteration k. Without it, noise keeps a run moving for ever.
     start
         "flat", "linear" (bright-field deconvolution) or an array.
     seed
-        Of the sampler and of a random order. Same seed, same result.
+        Seed of the sampler and of a random order. Same seed, same result.
     truth
-        Only to report the SNR.
+        Used only to report the SNR.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ class EPRY(Solver):
         known, on_grid = self.fidelity.model.pupil, self.pupil
         if len(self.fidelity.model.object.channels) == 1:
             raise InvalidInputError(
-                "a calibration beside EPRY predicts frames from phase and absorption: use object='complex'"
+                "a calibration with EPRY predicts frames from phase and absorption: use object='complex'"
             )
         self.fidelity.use(self._corrected())
         revised = self.calibration.revise(self.fidelity, self._x, batch)
@@ -223,7 +223,7 @@ class EPRY(Solver):
         raise DivergenceError(
             f"EPRY diverged in iteration {self._iterations + 1} with object_step={self.object_step:g} and "
             f"pupil_step={self.pupil_step:g} (misfit {misfit:.3g}, mean |o|² {light:.3g}); use steps of at most 1, "
-            "and see that the frames are free of NaN where no mask hides it"
+            "and check that the frames have no NaN outside the mask"
         )
 
     def state(self) -> SolverState:

@@ -18,7 +18,7 @@ BACKGROUND, NOISE_FRAMES = 2.0, 32
 
 
 def frame_worth(variances: NDArray[np.float64], bright_field: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """1/σ_j² of every frame, beside that of a bright-field frame; NaN (a frame that is not used) gets 1.
+    """1/σ_j² of every frame, in units of a bright-field frame's; NaN (a frame that is not used) gets 1.
 
     A frame of a few counts can be explained perfectly by nothing at all: no frame is worth more than so many
     bright-field ones.

@@ -26,16 +26,16 @@ class Record:
     misfit
         d over this iteration's minibatch, at the point where its gradient was taken.
     residual
-        ‖P(s) − s‖ / ‖P(s) − mean‖, with P the whole iteration: gradient step and denoiser; 0 at a fixed point. (A
-        pretended objective would be dishonest for a denoiser that has none.)
+        ‖P(s) − s‖ / ‖P(s) − mean‖, with P the whole iteration: gradient step and denoiser; 0 at a fixed point. (No
+        objective is reported, because many denoisers have none.)
     step
         γ.
     strength
         λ of the prior; with several images, of the first.
     snr, snr_raw
-        dB against the truth, where it is known: without the unobservable constant, and as it is. NaN otherwise.
+        dB against the truth, if it is known: without the unobservable constant, and with it. NaN otherwise.
     frames_arrived
-        Frames that had arrived, while they do; NaN where all were there from the beginning.
+        In a live run, the frames that had arrived; NaN if all were there from the beginning.
     """
 
     iteration: int
@@ -66,6 +66,8 @@ UNKNOWN: dict[str, Any] = {f.name: math.nan for f in fields(Record)}
 class History:
     """The records of a run, in order; columns by name.
 
+    Examples
+    --------
     >>> history = History([Record(1, 60, 0.1, 2.0, 0.5, 100.0, 0.0), Record(2, 120, 0.2, 1.0, 0.2, 100.0, 0.0)])
     >>> history["misfit"]
     array([2., 1.])

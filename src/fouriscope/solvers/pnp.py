@@ -1,4 +1,4 @@
-"""Plug-and-play ISTA, FISTA and SGD: one step, told apart by the sampler and the momentum."""
+"""Plug-and-play ISTA, FISTA and SGD: one step, which differs only in the sampler and the momentum."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PnP(Descent):
     Without momentum that is λ times the sum of the steps. With it, the denoiser's displacement enters the velocity
     with 1/m of its size (it makes up for m steps at once, and would otherwise be repeated m times before the next
     call), and is to outweigh m gradients that the momentum carries on in full: where nothing moves any more, a
-    displacement of γ∇d · m/(1 − β(1 − 1/m)) keeps the balance, which is the fixed point of one step a denoising.
+    displacement of γ∇d · m/(1 − β(1 − 1/m)) keeps the balance, which is the fixed point of one step per denoising.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ class PnP(Descent):
         The largest momentum. "auto" is 0.9 with minibatches, and 1, the whole of FISTA's, with all frames in every
         iteration or with the intensity loss chosen by hand, which is the paper's method.
     steps_per_denoising
-        m. "auto" measures what a gradient and a denoising cost in the first iterations, and chooses m so that neither
-        outweighs the other; the choice depends on the machine, so two such runs may differ. The state keeps it.
+        m. "auto" measures the time of a gradient and of a denoising in the first iterations, and chooses m so that both
+        cost about the same. The choice depends on the machine, so two such runs may differ. The state keeps it.
 
     References
     ----------
@@ -107,7 +107,7 @@ class PnP(Descent):
     ) -> None:
         if steps_per_denoising != "auto" and not (_is_count(steps_per_denoising)):
             raise InvalidInputError(
-                f'steps_per_denoising must be a whole number of at least 1, or "auto", got {steps_per_denoising!r}'
+                f'steps_per_denoising must be a whole number ≥ 1, or "auto", got {steps_per_denoising!r}'
             )
         if momentum != "auto" and not 0 <= momentum <= 1:
             raise InvalidInputError(f'momentum must lie between 0 and 1, or be "auto", got {momentum!r}')

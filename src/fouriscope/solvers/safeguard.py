@@ -1,4 +1,4 @@
-"""Notices that a run goes astray, and remembers where to go back to."""
+"""Notices that a run diverges, and remembers the estimate to return to."""
 
 from __future__ import annotations
 

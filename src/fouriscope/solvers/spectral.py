@@ -70,13 +70,13 @@ class Spectral(Descent):
         See :class:`fouriscope.solvers.descent.Descent`. Of the two priors the first is for the real part and the
         second for the imaginary part.
     step
-        α at the start, at most 1; "auto" is 1, and half of it if the run goes astray (beside a calibration, say).
+        α at the start, at most 1; "auto" is 1, and is halved if the run diverges (during a calibration, say).
     denoiser_weight
         τ.
     balance
-        Whether frames are weighed by what is left of them; weights of the user's are factors beside that.
+        Whether frames are weighted by their residuals; weights that the user gives are additional factors.
     background
-        ε, in units of the bright field; "auto" is that of the loss, if it has one, or measured when the
+        ε, in units of the bright field; "auto" is that of the loss, if it has one, otherwise it is measured when the
         solver begins. 0 is the plain loss.
     acceleration
         Whether there is a momentum. Without it β = 0, and with all frames in each iteration the misfit never rises.
@@ -129,7 +129,7 @@ class Spectral(Descent):
                 f'step must lie between 0 and 1 for the method "spectral", or be "auto", got {step}'
             )
         if background != "auto" and not 0 <= background < math.inf:
-            raise InvalidInputError(f'background must be a number of at least 0, or "auto", got {background!r}')
+            raise InvalidInputError(f'background must be a number ≥ 0, or "auto", got {background!r}')
         if background == "auto" and fidelity.loss.epsilon:
             background = fidelity.loss.epsilon  # who made the loss has chosen it
         self.denoiser_weight, self.balance, self.background = float(denoiser_weight), balance, background

@@ -68,7 +68,7 @@ def first_sweeps(
     The phase of EPRY is known within ±π only. Where neighbours differ by more, whole turns are added, because a prior
     would take a jump of 2π for an edge. A wave has no such jumps.
 
-    With ``modes`` EPRY finds the pupil beside the object, in twice as many sweeps, and ``fidelity`` goes on with the
+    With ``modes`` EPRY finds the pupil too, in twice as many sweeps, and ``fidelity`` continues with the
     aberrations of these Noll indices that are in it. The rest of what EPRY finds is mostly noise. Where only a share of
     the pixels counts, there are as many more sweeps.
     """

@@ -1,4 +1,4 @@
-"""When to stop. Rules compose: ``Iterations(200) | Seconds(60)`` stops at whichever comes first, ``&`` at the later."""
+"""When to stop. Rules combine: ``Iterations(200) | Seconds(60)`` stops at whichever comes first, ``&`` at the later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class StopRule(ABC):
 
     @abstractmethod
     def __call__(self, history: History) -> str | None:
-        """The reason to stop, or None to go on."""
+        """The reason to stop, or None to continue."""
 
     def fraction_done(self, history: History) -> float | None:
         """How far along the run is, from 0 to 1, where that can be said."""
@@ -33,6 +33,13 @@ class StopRule(ABC):
 class Iterations(StopRule):
     """Stop after ``count`` iterations.
 
+    Parameters
+    ----------
+    count
+        Number of iterations.
+
+    Examples
+    --------
     >>> Iterations(200) | Seconds(60)
     (Iterations(count=200) | Seconds(limit=60))
     """
@@ -55,6 +62,13 @@ class Iterations(StopRule):
 class Seconds(StopRule):
     """Stop after ``limit`` seconds in the solver; callbacks are not counted.
 
+    Parameters
+    ----------
+    limit
+        Seconds.
+
+    Examples
+    --------
     >>> Seconds(60) & Iterations(20)  # a minute, but at least twenty iterations
     (Seconds(limit=60) & Iterations(count=20))
     """
@@ -77,8 +91,17 @@ class Seconds(StopRule):
 class Residual(StopRule):
     """Stop when the fixed-point residual, averaged over ``window`` iterations, has fallen to ``tolerance``.
 
-    Minibatches make the residual noisy: the average over a window is what can be trusted.
+    Minibatches make the residual noisy, so the average over a window is used.
 
+    Parameters
+    ----------
+    tolerance
+        The residual at which to stop.
+    window
+        Iterations over which the residual is averaged.
+
+    Examples
+    --------
     >>> Residual(1e-4) | Iterations(500)
     (Residual(tolerance=0.0001, window=10) | Iterations(count=500))
     """

@@ -33,7 +33,7 @@ def observed_truth(model: ForwardModel, truth: NDArray[Any] | None) -> RealArray
     bad = int(phase.size - np.count_nonzero(np.isfinite(phase)))
     if bad:
         raise InvalidInputError(
-            f"the truth holds {bad} NaN or infinite pixels of {phase.size}; mend it, or leave the truth out"
+            f"the truth holds {bad} NaN or infinite pixels of {phase.size}; replace them, or leave the truth out"
         )
     return phase
 
@@ -48,6 +48,6 @@ def _cut(model: ForwardModel, truth: NDArray[Any]) -> RealArray:
     if truth.shape == expected:
         return truth
     raise InvalidInputError(
-        f"the truth has shape {truth.shape}, the reconstruction {expected}: reconstruct on the truth's grid with "
+        f"the truth has shape {truth.shape}, but the reconstruction {expected}: reconstruct on the truth's grid with "
         "object_shape, or leave the truth out"
     )

@@ -37,15 +37,16 @@ ITERATIONS = 300
 class Bench:
     """Runs trials, all from the same point and for the same number of iterations.
 
-    Starting each where its neighbour ended would save more, but favour whichever comes last: it has iterated most.
+    Starting each where its neighbour ended would save more time, but would favour the last one, which has iterated
+    most.
 
-    A trial is what ``reconstruct`` would do with its number: the same method, and the same priors for all images of the
-    object. One prior with a strength serves them all; a prior of the absorption's own keeps its ratio to that of the
-    phase, as the first run had it.
+    A trial does what ``reconstruct`` would do with its value: the same method, and the same priors for all images of
+    the object. One prior with a strength serves them all. If the absorption has its own prior, its strength keeps the
+    ratio to that of the phase that the first run had.
 
-    Held-out frames are judged as the solver judges the others: with their brightness fitted where the brightness of
-    LEDs is calibrated (that of a held-out LED is not known), and weighed by what the first run left of them where the
-    method balances frames.
+    Held-out frames are judged as the solver judges the others. If gains are calibrated, their gain is fitted, because
+    that of a held-out LED is not known. If the method balances frames, they are weighted by what the first run left of
+    them.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Bench:
         value = strengths[-1 if self.key == ABSORPTION_STRENGTH else 0] if configured == "auto" else float(configured)
         if not value > 0:
             raise InvalidInputError(
-                f"{self.key} is {value:g} for the prior {self.prior.name!r}: there is nothing to search around; "
+                f"{self.key} is {value:g} for the prior {self.prior.name!r}, so the search has no start; "
                 "choose a prior with a strength, or begin with a positive number"
             )
         if self.key == STRENGTH and self.absorption is not None and strengths[-1] > 0:
@@ -103,7 +104,7 @@ class Bench:
         return value
 
     def score(self, value: float) -> float:
-        """The score after a short run from where the first one ended; −inf where it diverges."""
+        """The score after a short run from where the first one ended; −inf if it diverges."""
         solver = self._solver(value)
         try:
             self._run(solver, WARM_SHARE)

@@ -21,8 +21,8 @@ STRENGTH = "prior.strength"
 # Differences below these say nothing, however regular they are: of the misfit, and of the SNR in dB.
 LEAST_SHARE = 0.005
 LEAST_DECIBELS = 0.05
-# How many standard errors two trials must be apart: one, as is usual where cross-validation chooses. The few
-# bright frames carry most of a mean, so that even a clear difference seldom reaches three.
+# How many standard errors two trials must be apart: one, as usual in cross-validation. The few bright frames carry most
+# of a mean, so even a clear difference seldom reaches three.
 STANDARD_ERRORS = 1.0
 
 
@@ -33,8 +33,8 @@ class Tuning:
     Attributes
     ----------
     key, value
-        The parameter and its best value, for a reconstruction from all frames. Where the search is :attr:`flat`, the
-        value is only the first of equals.
+        The parameter and its best value, for a reconstruction from all frames. If the search is :attr:`flat`, the value
+        is no better than the others.
     criterion
         "truth" (score: SNR in dB) or "held-out" (score: minus the mean misfit of frames that were not used).
     trials
@@ -42,10 +42,10 @@ class Tuning:
     held_out
         The LEDs that were set aside; empty with a truth.
     misfits
-        One line for each trial: the misfit of each held-out frame, as the solver weighs it. None with a truth.
+        One line per trial: the misfit of each held-out frame, as the solver weights it. None with a truth.
     settings
-        Everything to write into a configuration: ``{key: value}``, and the strength of ``prior_absorption`` where there
-        is one, which goes with it.
+        Everything to write into a configuration: ``{key: value}``, and the strength of ``prior_absorption`` if there is
+        one.
     """
 
     key: str
@@ -70,7 +70,7 @@ class Tuning:
 
     @property
     def as_good(self) -> list[bool]:
-        """For each trial, whether nothing tells it from the best: see :func:`indistinguishable`."""
+        """For each trial, whether it cannot be told from the best: see :func:`indistinguishable`."""
         return indistinguishable([trial.score for trial in self.trials], self.misfits)
 
     @property
@@ -81,7 +81,7 @@ class Tuning:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The smallest and the largest of the values around the best that are as good, for all frames like it."""
+        """The smallest and the largest of the values around the best that are as good, scaled to all frames."""
         first = last = self.best
         good = self.as_good
         while first > 0 and good[first - 1]:
@@ -108,11 +108,11 @@ class Tuning:
 
 
 def indistinguishable(scores: Sequence[float], misfits: NDArray[np.float64] | None = None) -> list[bool]:
-    """For each score, whether nothing tells it from the highest.
+    """For each score, whether it cannot be told from the highest.
 
-    With ``misfits``, one line a trial and one column a held-out frame, two trials differ if the mean of their
-    differences, frame by frame, exceeds half a percent of the misfit and its standard error: had other
-    frames been drawn, the order of trials that are closer might be another. Without, 0.05 dB.
+    With ``misfits``, one line per trial and one column per held-out frame, two trials differ if the mean of their
+    differences, frame by frame, exceeds half a percent of the misfit and its standard error: with other
+    frames, the order of closer trials might be different. Without ``misfits``, they differ by 0.05 dB.
 
     >>> indistinguishable([20.0, 23.0, 22.97])
     [False, True, True]

@@ -17,9 +17,11 @@ def hold_out(
 ) -> NDArray[np.int64]:
     """``count`` LEDs of ``population`` (8 %, at least 6, by default), stratified by their illumination NA.
 
-    Sorted from the axis outwards, the population is cut into ``count`` groups of equal size and one LED is drawn from
-    each: the bright field is represented by its share, and no part of the dark field is left out.
+    The population is sorted from the axis outwards and cut into ``count`` groups of equal size, and one LED is drawn
+    from each. So the bright field is represented by its share, and no part of the dark field is left out.
 
+    Examples
+    --------
     >>> from fouriscope.paper import paper_model
     >>> geometry = paper_model().geometry
     >>> held = hold_out(geometry, np.arange(293), None, np.random.default_rng(0))
@@ -30,8 +32,8 @@ def hold_out(
         count = max(AT_LEAST, round(SHARE * len(population)))
     if not 1 <= count <= len(population) // 2:
         raise InvalidInputError(
-            f"of {len(population)} frames between 1 and {len(population) // 2} can be held out, got {count}; with so "
-            "few frames give the strength by hand, or tune against a truth"
+            f"between 1 and {len(population) // 2} of {len(population)} frames can be held out, got {count}; with so "
+            "few frames, give the strength by hand or tune against a truth"
         )
     outwards = population[np.argsort(geometry.illumination_na[population], kind="stable")]
     return np.sort([int(rng.choice(group)) for group in np.array_split(outwards, count)])

@@ -39,13 +39,30 @@ def log_search(
     narrowed by golden section on log(value) until its ends are less than ``tolerance`` apart or ``evaluations`` are
     used up. A score that is not finite counts as the worst.
 
+    Parameters
+    ----------
+    score
+        The function to maximise.
+    first
+        Where the search begins.
+    factor
+        How far apart the first three values are.
+    tolerance
+        The search ends when the bracket is narrower than this.
+    evaluations
+        The largest number of evaluations.
+    on_trial
+        Called with every :class:`Trial`.
+
+    Examples
+    --------
     >>> trials = log_search(lambda value: -(math.log(value / 3) ** 2), 100.0)
     >>> best = max(trials, key=lambda trial: trial.score)
     >>> 2.5 < best.value < 3.5
     True
     """
     if not (math.isfinite(first) and first > 0):
-        raise InvalidInputError(f"a search on a logarithmic scale begins at a positive value, got {first}")
+        raise InvalidInputError(f"a search on a logarithmic scale must begin at a positive value, got {first}")
     trials: dict[float, float] = {}
 
     def note(value: float, result: float) -> None:

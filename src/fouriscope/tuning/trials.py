@@ -1,4 +1,4 @@
-"""Choosing a strength, or any other positive number of a configuration: the two front doors."""
+"""Choosing a strength, or any other positive number of a configuration."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ def tune(
 ) -> Tuning:
     """Choose the strength λ of the prior for an acquisition.
 
-    With a truth (a simulation), the strength of the highest SNR. **Without one, a few LEDs are held out**, spread over
-    bright and dark field, and the strength whose reconstruction predicts their frames best is taken: too weak a prior
-    leaves noise of the frames it was fitted to, too strong a one smooths away what the others show. The value is for
-    the full set of frames (λ belongs to a mean over J frames, so that the one found with J − h is multiplied by
-    (J − h)/J).
+    With a truth (a simulation), it is the strength of the highest SNR. **Without one, a few LEDs are held out**, spread
+    over bright and dark field, and it is the strength whose reconstruction predicts their frames best. A prior that is
+    too weak leaves the noise of the frames it was fitted to. One that is too strong smooths away what the others show.
+    The value is for the full set of frames (λ belongs to a mean over J frames, so the one found with J − h frames is
+    multiplied by (J − h)/J).
 
-    The search is golden section on log λ, from the automatic strength outwards. The first reconstruction starts from
-    nothing and takes ``iterations``; the trials start where it ended, and take a third each.
+    The search is golden section on log λ, from the automatic strength outwards. The first reconstruction begins at the
+    start and takes ``iterations``; the trials begin where it ended, and take a third each.
 
-    **A search may find nothing**: where the frames that were held out cannot tell one strength from another, the
-    result is :attr:`Tuning.flat`, and its value is no better than the one that the search began with.
+    **A search may find nothing.** If the held-out frames cannot tell one strength from another, the result is
+    :attr:`Tuning.flat`, and its value is no better than the one that the search began with.
 
     Parameters
     ----------
     data
         What was measured.
     criterion
-        "truth" or "held-out"; by default the truth where ``data`` has one.
+        "truth" or "held-out"; by default the truth if ``data`` has one.
     held_out
         How many LEDs to hold out: 8 % by default.
     evaluations
-        Trials at most.
+        The largest number of trials.
     factor
         How far apart the first three trials are.
     on_trial
@@ -65,8 +65,8 @@ def tune(
         Called in every iteration; one that returns True ends the search with ``KeyboardInterrupt``.
     **choices
         As in :func:`fouriscope.reconstruct`, with the same recipe behind them: prior, method, batch, iterations, seed…
-        For an object of two images λ is that of both; a prior of the second's own keeps the ratio that its strength has
-        to that of the first (:attr:`Tuning.settings` has both).
+        For an object of two images, λ is that of both. If the second has its own prior, its strength keeps the ratio to
+        that of the first (:attr:`Tuning.settings` has both).
 
     Examples
     --------
@@ -114,7 +114,7 @@ def tune_config(
 ) -> Tuning:
     """The same for a configuration and any positive number in it, such as "prior.strength" or "solver.denoiser_weight".
 
-    ``prior``, ``prior_absorption`` and ``start`` stand in for the configured ones, as in
+    ``prior``, ``prior_absorption`` and ``start`` replace the configured ones, as in
     :func:`fouriscope.run.assemble.build_solver`. ``callbacks`` are called in every iteration of every trial, two of
     which may run at once; one that returns True ends the search with ``KeyboardInterrupt``.
     """

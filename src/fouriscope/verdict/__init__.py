@@ -1,4 +1,4 @@
-"""Is it good? What a finished reconstruction can be asked without knowing the truth, and one sentence about it."""
+"""Is it good? What can be said about a finished reconstruction without knowing the truth, and one sentence about it."""
 
 from fouriscope.verdict.halves import Resolution, resolution_of_halves
 from fouriscope.verdict.heldout import HeldOut, hold_out

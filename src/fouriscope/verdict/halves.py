@@ -19,8 +19,8 @@ class Resolution:
     """Half-pitches in metres.
 
     ``half_pitch_m`` is the finest that both halves show alike (Fourier ring correlation above 1/7), None if they share
-    nothing; ``limit_m`` is λ/(2 NA_syn); down to ``shared_m``, which is that of the bright-field LEDs, both halves have
-    the same frames, and their agreement says little.
+    nothing. ``limit_m`` is λ/(2 NA_syn). ``shared_m`` is that of the bright-field LEDs: down to it both halves have the
+    same frames, so their agreement says little.
     """
 
     half_pitch_m: float | None
@@ -33,10 +33,10 @@ def resolution_of_halves(
 ) -> Resolution:
     """Fourier ring correlation of two reconstructions, each with all bright-field and half of the dark-field LEDs.
 
-    Without bright field there would be nothing to begin with, so both halves keep it. Beyond the bright field's band
-    their frames are different ones: what they have in common there is the sample. 1/7 is the usual threshold: with it
-    both halves *together* have the signal-to-noise ratio 1/3 in a ring (half of that each). Half of the dark field
-    knows less than all of it, so the number errs on the cautious side, and never goes below the limit.
+    Nothing can be reconstructed without bright field, so both halves keep it. Beyond the bright field's band their
+    frames differ, and what they have in common there is the sample. 1/7 is the usual threshold: with it both halves
+    *together* have the signal-to-noise ratio 1/3 in a ring (half of that each). Half of the dark field shows less than
+    all of it, so the number is cautious. It never goes below the limit.
     """
     weights = patch.frame_weights
     first, second = dark_halves(weights > 0, geometry.bright_field, np.random.default_rng(seed))

@@ -1,4 +1,4 @@
-"""How well frames are predicted that a reconstruction has not seen, beside a plain EPRY of the same frames."""
+"""How well a reconstruction predicts frames that it has not seen, compared with a plain EPRY of the same frames."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ BRIGHT, DARK = 3, 17
 # direct light passes, and that one pixel of the pupil decides their misfit.
 EDGE = 1.0
 # Neighbouring pixels of a frame with structure are correlated, those of white noise are not: below this correlation a
-# frame cannot tell a good prediction from a bad one. Where a pixel is almost as large as a speckle, λ/(2 NA), even
-# structure looks like noise, and all frames are asked.
+# frame cannot tell a good prediction from a bad one. If a pixel is almost as large as a speckle, λ/(2 NA), even
+# structure looks like noise, and all frames are used.
 TELLING, SAMPLED = 0.2, 0.8
 # Of plain EPRY.
 SWEEPS, DECAY, PUPIL_START = 20, 0.3, 2
@@ -34,12 +34,13 @@ SWEEPS, DECAY, PUPIL_START = 20, 0.3, 2
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Misfits of frames that were not seen, bright and dark field apart; None where no such frame could be held out.
+    """Misfits of unseen frames, separately for bright and dark field; None if no such frame could be held out.
 
-    Dark-field frames that hold little but noise (``noise`` counts them) tell nothing and are not held out.
+    Dark-field frames that are mostly noise (``noise`` counts them) show nothing and are not held out.
 
     A misfit is the root mean square over frames of ‖g|u| − √y‖/‖√y‖, with the brightness g that fits a frame best: 0 is
-    a perfect prediction. ``…_grey`` is that of an image without any structure: who is not below it predicts nothing.
+    a perfect prediction. ``…_grey`` is that of an image without any structure: a misfit that is not below it
+    predicts nothing.
     """
 
     leds: tuple[int, ...]
@@ -64,7 +65,7 @@ class HeldOut:
 
     @property
     def beside_grey(self) -> float | None:
-        """Our misfit in units of a grey image's, in the field where it is worse: 1 predicts nothing."""
+        """Our misfit in units of a grey image's, in bright or dark field, whichever is worse: 1 predicts nothing."""
         pairs = ((self.bright, self.bright_grey), (self.dark, self.dark_grey))
         return max((ours / grey for ours, grey in pairs if ours is not None and grey), default=None)
 
@@ -78,12 +79,12 @@ def hold_out(
     spared: Sequence[int] = (),
     seed: int = 0,
 ) -> HeldOut:
-    """Reconstruct ``patch`` twice without some LEDs, by ``reconstruct`` and by plain EPRY, and predict those.
+    """Reconstruct ``patch`` twice without some LEDs, by ``reconstruct`` and by plain EPRY, and predict their frames.
 
-    EPRY is the one of laboratories: LEDs in random order, steps that fade, the pupil recovered from the second sweep
-    on. It begins with the directions, the pupil and the gains of ``uncalibrated``, the same frames before a calibration
-    beside the object changed them (``patch`` itself if there was none). LEDs that are ``spared`` (because they are
-    known to be wrong, and nobody could predict them) are not held out.
+    EPRY runs as in laboratories: LEDs in random order, fading steps, the pupil recovered from the second sweep on. It
+    begins with the directions, the pupil and the gains of ``uncalibrated``, the same frames before a calibration
+    changed them (``patch`` itself if there was none). ``spared`` LEDs, which are known to be wrong so that nobody could
+    predict them, are not held out.
     """
     held = drawn(patch, geometry, np.random.default_rng(seed), spared)
     weights = patch.frame_weights

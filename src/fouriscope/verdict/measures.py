@@ -21,8 +21,8 @@ COARSE = 128
 def share_outside_band(model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64]) -> float:
     """The share of the object's spectral energy, its mean left out, that no pupil of ``leds`` sees.
 
-    What lies there was measured by nobody: a prior, or the object model, has invented it. The edges of a phase
-    object have a little of it; noise that a solver let grow has much.
+    Nothing was measured there: a prior, or the object model, has invented it. The edges of a phase object have a little
+    of it; noise that a solver let grow has much.
 
     Examples
     --------
@@ -43,6 +43,8 @@ def share_outside_band(model: ForwardModel, x: NDArray[Any], leds: NDArray[np.in
 def gains_at_bounds(gains: NDArray[Any], began: NDArray[Any] | None, bound: float, used: NDArray[np.bool_]) -> int:
     """How many gains of ``used`` LEDs lie within 1 % of 1/bound or bound times where they began.
 
+    Examples
+    --------
     >>> gains_at_bounds(np.array([1.0, 2.99, 1 / 3, 9.0]), None, 3.0, np.array([True, True, True, False]))
     2
     """
@@ -53,8 +55,10 @@ def gains_at_bounds(gains: NDArray[Any], began: NDArray[Any] | None, bound: floa
 def slow_background(transmittance: ComplexArray) -> float:
     """Root mean square, in radians, of the phase with less than 3 cycles over the field; the mean does not count.
 
-    Slow phase leaves next to no trace in the frames, so it is the first thing to go wrong; it may also be the sample.
+    Slow phase leaves almost no trace in the frames, so it goes wrong first. It may also be the sample.
 
+    Examples
+    --------
     >>> row = np.arange(64) / 64
     >>> round(slow_background(np.exp(1j * (0.5 * np.cos(2 * np.pi * row) + 0.3 * np.cos(20 * np.pi * row))
     ...                                 * np.ones((64, 1)))), 2)

@@ -17,13 +17,13 @@ NEIGHBOURS, LEAST_NEIGHBOURS = 12, 5
 # In robust standard deviations of the logarithm of the neighbours' misfits, which are never taken for smaller than
 # SPREAD: a frame must be some twice as bad as they are, and badly explained in itself.
 FAR, SPREAD, LEAST_MISFIT = 6.0, 0.12, 0.15
-# Measured light beside the predicted one, below and above which brightness is the matter.
+# Measured light divided by the predicted light, below and above which the brightness is the problem.
 DIM, GLARING = 0.5, 2.0
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """An LED whose frame has the relative misfit ``misfit`` where its neighbours have ``usual``, and a guess why."""
+    """An LED whose frame has the relative misfit ``misfit`` while its neighbours have ``usual``, and a guess why."""
 
     led: int
     misfit: float
@@ -39,8 +39,8 @@ def contradictions(
 ) -> tuple[Contradiction, ...]:
     """The LEDs of ``leds`` whose frames stand out by ‖|u| − √y‖/‖√y‖, the worst first.
 
-    Bright and dark field are compared apart and with others of similar NA, because misfits grow with the NA in every
-    reconstruction. Frames are read once; nothing is reconstructed.
+    Frames are compared with others of similar NA, separately in bright and dark field, because misfits grow with the NA
+    in every reconstruction. Frames are read once; nothing is reconstructed.
     """
     fidelity = DataFidelity.of(acquisition, model, loss="amplitude")
     light = np.array([_light(fidelity, int(led)) for led in leds])

@@ -1,4 +1,4 @@
-"""From numbers to one sentence: the only place where it is decided what is good, doubtful and bad."""
+"""From numbers to one sentence: the only place that decides what is good, doubtful and bad."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LEVELS: tuple[Level, ...] = ("good", "doubtful", "bad")
 
 # Each pair is (doubtful, bad): from the first on a reconstruction is doubted, from the second on it is not believed.
 #
-# Misfit of unseen frames beside that of a grey image. At 1 nothing was predicted at all; photon noise alone may bring
-# dark-field frames to 0.9.
+# Misfit of unseen frames divided by that of a grey image. At 1 nothing was predicted at all; photon noise alone may
+# bring dark-field frames to 0.9.
 BESIDE_GREY = (0.9, 0.98)
 # Misfit of unseen frames beside that of plain EPRY. Where unseen frames are
 # predicted to BEYOND_DOUBT of a grey image, it does not matter that EPRY may do still better: nothing is wrong.
@@ -47,9 +47,9 @@ class Verdict:
     level, sentence
         "good", "doubtful", "bad" or "not judged", and one sentence for people that begins with it.
     warnings
-        What to look at, a line each.
+        What to look at, one line each.
     held_out, resolution
-        Unseen frames beside plain EPRY, and the resolution of two halves, both on one patch; None if not judged.
+        Unseen frames compared with plain EPRY, and the resolution of two halves, both on one patch; None if not judged.
     outside_band
         Share of the object's spectral energy (its mean left out) that no pupil sees.
     gains_at_bounds, gains
@@ -96,6 +96,8 @@ class Verdict:
 def not_judged(reason: str) -> Verdict:
     """A verdict that says why there is none.
 
+    Examples
+    --------
     >>> not_judged("9 LEDs are too few").sentence
     'Not judged: 9 LEDs are too few.'
     """
@@ -119,6 +121,8 @@ def verdict_of(
 
     ``objective_half_pitch`` is λ/(2 NA), ``leds`` how many there are, ``notes`` are warnings from elsewhere.
 
+    Examples
+    --------
     >>> seen = HeldOut((1, 2), 0.05, 0.2, 0.05, 0.25, 0.3, 0.5)
     >>> verdict_of(seen, Resolution(0.62e-6, 0.53e-6, 0.7e-6), objective_half_pitch=1.3e-6, leds=200).sentence
     'Good: unseen frames are predicted 11 % better than by plain EPRY; resolved to 0.62 µm (limit 0.53 µm).'
@@ -128,10 +132,10 @@ def verdict_of(
     grades.append(_grade_of_unseen(held_out))
     half_pitch = resolution.half_pitch_m
     if held_out.noise:
-        warnings.append(f"{held_out.noise} of {leds} frames hold little but noise")
+        warnings.append(f"{held_out.noise} of {leds} frames are mostly noise")
     if held_out.noise and held_out.dark is None:
         # Both halves are then the bright field and the prior, whose agreement means nothing.
-        told.append("the dark field holds little but noise, so the resolution is not tested")
+        told.append("the dark field is mostly noise, so the resolution is not tested")
     else:
         told.append(_told_of_resolution(resolution))
         if half_pitch is None or half_pitch > objective_half_pitch:
@@ -154,7 +158,7 @@ def verdict_of(
         f"{outside_band:.0%} of the object's spectrum lies where no LED sees anything".replace("%", " %"),
     )
     if gains_at_bounds and gains:
-        # It never decides: dark frames that are little but noise tell next to nothing about their LED's brightness.
+        # It never decides: dark frames that are mostly noise say little about their LED's brightness.
         warnings.append(
             f"the brightness of {gains_at_bounds} of {gains} LEDs is not determined: their gains are at their bounds"
         )
@@ -198,7 +202,7 @@ def _grade_of_unseen(held_out: HeldOut) -> int:
 def _told_of_unseen(held_out: HeldOut) -> str:
     grey, epry = held_out.beside_grey, held_out.beside_epry
     if grey is None or epry is None:
-        return "no frame could be held out to be predicted"
+        return "no frame could be held out for a prediction"
     if grey >= BESIDE_GREY[1]:
         return "unseen frames are predicted no better than by a plain grey image"
     percent = round(100 * abs(1 - epry))

@@ -15,7 +15,7 @@ MOST_LISTENERS = 32
 
 
 class Watcher:
-    """Looks at the times of a few files of each run, ten times a second, and tells each listener what changed."""
+    """Looks at the times of a few files of each run, ten times per second, and tells each listener what changed."""
 
     def __init__(self, runs: Sequence[ViewedRun]) -> None:
         self._runs = runs

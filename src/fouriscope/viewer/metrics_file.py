@@ -18,8 +18,8 @@ LOOK_BACK = 200
 class MetricsFile:
     """The records of a run so far.
 
-    ``generation`` counts how often the file began anew: a resumed run drops the lines after its last checkpoint, so
-    who has read them must forget them.
+    ``generation`` counts how often the file was cut: a resumed run drops the lines after its last checkpoint, so a
+    reader must forget them too.
     """
 
     def __init__(self, files: FolderFiles) -> None:
@@ -62,10 +62,10 @@ class MetricsFile:
         try:
             return record_of(line)
         except (ValueError, RecursionError) as error:
-            raise RunFolderError(f"{METRICS_NAME}: line {number} is not what a run writes ({error})") from error
+            raise RunFolderError(f"{METRICS_NAME}: line {number} was not written by a run ({error})") from error
 
     def columns(self, start: int) -> dict[str, list[float | None]]:
-        """The records from number ``start`` on, by column; None is what is not known."""
+        """The records from number ``start`` on, by column; None if a value is not known."""
         return {name: [finite(getattr(record, name)) for record in self._records[start:]] for name in COLUMNS}
 
     def history(self) -> History:

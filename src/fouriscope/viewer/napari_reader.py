@@ -18,9 +18,9 @@ COLOURS = {"spectrum": "inferno", "pupil_phase": "twilight_shifted"}
 
 
 def napari_get_reader(path: str | Sequence[str]) -> Callable[[str | Sequence[str]], list[Layer]] | None:
-    """What reads ``path`` if that is one run folder (or several), and None, so that others are asked, if it is not.
+    """A reader for ``path`` if that is one run folder (or several), and None if not, so that napari asks other readers.
 
-    The folder ``result`` of a run, and ``result.ome.zarr`` in it, stand for the run.
+    The folder ``result`` of a run, and ``result.ome.zarr`` in it, open the run.
     """
     folders = [path] if isinstance(path, str) else list(path)
     if not folders or any(_run_of(Path(folder)) is None for folder in folders):
@@ -34,7 +34,7 @@ def read_layers(path: str | Sequence[str]) -> list[Layer]:
     for folder in [path] if isinstance(path, str) else path:
         place = _run_of(Path(folder).absolute())
         if place is None:
-            raise RunFolderError(f"{folder} is no run folder, nor the result of one")
+            raise RunFolderError(f"{folder} is neither a run folder nor the result of one")
         run = ViewedRun(place, place.name)
         names = run.images.names()
         if not names:

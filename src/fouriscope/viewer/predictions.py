@@ -1,7 +1,7 @@
 """What the camera saw of an LED and what the model predicts, from the checkpoint of a run.
 
-The frames lie where ``config.toml`` of the run says: the one thing that is read from outside the run folder, and only
-as frames. Everything here is computed when somebody asks, and takes the processor from a solver that runs meanwhile.
+The frames lie where ``config.toml`` of the run says. They are the only files read from outside the run folder, and only
+as frames. Everything here is computed on request, and competes with a running solver for the processor.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class ViewedRun:
         return format(hash(self.versions()["images"]) & (2**63 - 1), "x")
 
     def describe(self) -> dict[str, Any]:
-        """What the list of runs shows. A run that cannot be read says why, as a person would."""
+        """What the list of runs shows. If a run cannot be read, it says why."""
         described: dict[str, Any] = {"name": self.name, "kind": "field" if self.is_field else "run", "images": []}
         try:
             described |= self._state()
@@ -82,9 +82,9 @@ class ViewedRun:
 
     def _state(self) -> dict[str, Any]:
         if not self.path.is_dir():
-            return {"state": "gone", "message": "The folder is not there: not yet, moved, or deleted."}
+            return {"state": "gone", "message": "The folder does not exist yet, or it was moved or deleted."}
         if not any(self.path.iterdir()):
-            return {"state": "empty", "message": "The folder is empty: waiting for a run to begin in it."}
+            return {"state": "empty", "message": "The folder is empty. Waiting for a run to begin in it."}
         if not self.files.exists("config.toml"):
             return {"state": "broken", "message": "Not a run folder: config.toml is missing."}
         status = schema.checked(schema.Status, self.files.json("status.json"), "status.json")
@@ -92,12 +92,12 @@ class ViewedRun:
         if state == "running" and _is_dead(status):
             began = "field" if self.is_field else "colour" if self.is_colour else None
             command = "fouriscope resume" if began is None else f"the `fouriscope {began}` command that began it"
-            return {"state": "stalled", "message": f"Its process ended without a word. Go on with {command}."}
+            return {"state": "stalled", "message": f"Its process ended unexpectedly. Continue it with {command}."}
         verdict = self._verdict() if state == "finished" else ""
         return {"state": state, "message": ". ".join(words for words in (reason, verdict) if words)}
 
     def _verdict(self) -> str:
-        """The sentence that a finished run says about itself, if it has one."""
+        """The verdict of a finished run in one sentence, if it has one."""
         if not self.files.exists("result/summary.json"):
             return ""
         try:
@@ -164,7 +164,7 @@ class ViewedRun:
             rows = list(csv.DictReader(io.StringIO(text)))
             return np.array([[float(row["na_y"]), float(row["na_x"])] for row in rows]).reshape(-1, 2)
         except (KeyError, ValueError, TypeError, csv.Error) as error:
-            raise RunFolderError(f"result/geometry.csv is not what a run writes ({error})") from error
+            raise RunFolderError(f"result/geometry.csv was not written by a run ({error})") from error
 
 
 def is_colour(files: FolderFiles) -> bool:
@@ -198,7 +198,7 @@ def run_folders(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if not path.is_dir():
             what = "not a folder" if path.exists() else "no such folder"
-            raise RunFolderError(f"{path}: {what}; give a run folder, as `fouriscope reconstruct` writes it")
+            raise RunFolderError(f"{path}: {what}; give a run folder that `fouriscope reconstruct` wrote")
         inside = sorted(child for child in path.iterdir() if (child / "status.json").is_file())
         if (path / "config.toml").exists() and (path / "status.json").exists():
             folders += [path, *(path / name for name in COLOURS)] if is_colour(FolderFiles(path)) else [path]
@@ -206,7 +206,7 @@ def run_folders(paths: Sequence[Path]) -> list[Path]:
             folders += inside
         elif any(path.iterdir()) and not (path / "provenance.json").exists():
             raise RunFolderError(
-                f"{path}: not a run folder, and there is none in it; a run folder holds config.toml and status.json"
+                f"{path}: neither a run folder nor a folder of runs; a run folder holds config.toml and status.json"
             )
         else:
             folders.append(path)  # empty, or just begun: the page waits

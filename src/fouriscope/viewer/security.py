@@ -46,7 +46,7 @@ def new_token() -> str:
 
 
 class Guard:
-    """Lets requests through to ``app`` that come from us; the rest gets a plain word and nothing else.
+    """Passes requests with the token to ``app``; all others get a plain message and nothing else.
 
     The token stands in the query (``/?token=…``, as printed) or as the first part of the path (``/…/static/page.js``),
     where the page's own files find it without doing anything. The path that ``app`` sees is without it.
@@ -86,7 +86,7 @@ class Guard:
                 403,
             )
         if scope["method"] not in ("GET", "HEAD"):
-            return PlainTextResponse("This server only shows: GET and HEAD.\n", 405, {"Allow": "GET, HEAD"})
+            return PlainTextResponse("Only GET and HEAD requests are allowed.\n", 405, {"Allow": "GET, HEAD"})
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > LONGEST_ADDRESS:
             return PlainTextResponse(f"The address is longer than {LONGEST_ADDRESS} bytes.\n", 414)
         if any(

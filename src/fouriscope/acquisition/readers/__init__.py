@@ -1,8 +1,8 @@
-"""Readers: one module a family of formats, each of which recognises its files and describes the acquisition in them.
+"""Readers: one module per family of formats. Each recognises its files and describes the acquisition in them.
 
 A reader is a module with two functions, ``recognises(path)``, which is cheap, and ``read(path)``, which returns a
 :class:`~fouriscope.acquisition.description.Description` without reading the frames. They are tried in order, the most
-particular first; ``metadata.json`` and ``illumination_na.csv`` beside the data then fill in or overrule.
+specific first. Then ``metadata.json`` and ``illumination_na.csv`` beside the data fill in what is missing, or overrule.
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ def describe(
     pattern: str | None = None,
     files: Sequence[str] | None = None,
 ) -> Description:
-    """What an acquisition is, from whatever is there: recognise the format, read its metadata, look for sidecars.
+    """Describe the acquisition at ``path``: recognise the format, read its metadata, look for sidecars.
 
     Parameters
     ----------
     path
         A file, a folder, or the pattern of files in one, such as ``cells/led_*.tif``.
     kind, dataset, axes
-        How the file is stored, the array with the frames and the order of its axes, where the file does not show it;
-        then only the scalars in the file and the sidecars say more.
+        How the file is stored, the array with the frames, and the order of its axes, if the file does not show it. Then
+        only the scalars in the file and the sidecars say more.
     pattern, files
-        Of a folder: which images are frames, or their names in the order of the LEDs, as for :func:`open_frames`.
+        In a folder: which images are frames, or their names in the order of the LEDs, as for :func:`open_frames`.
 
     Raises
     ------
     InvalidInputError
-        If nothing is recognised, or if what is there contradicts itself; the error names file and field.
+        If nothing is recognised, or if the files contradict each other. The error names file and field.
     """
     path = Path(path)
     require_name(path)
@@ -86,7 +86,7 @@ def describe(
     if len(stacks) == 1:
         return describe(stacks[0])
     several = f"; it holds several: {', '.join(stack.name for stack in stacks[:5])}" if stacks else ""
-    raise InvalidInputError(f"{path}: no acquisition was recognised{several}. Understood are {UNDERSTOOD}")
+    raise InvalidInputError(f"{path}: no acquisition was recognised{several}. Known formats: {UNDERSTOOD}")
 
 
 def _completed(description: Description, path: Path) -> Description:
@@ -108,7 +108,7 @@ def _with_power(description: Description) -> Description:
     if levels is not None and levels.power not in (1, 0.5):
         source = replace(source, amplitude=False, power=levels.power)
         note = (
-            f"the numbers pass for amplitudes, but their levels are those of whole numbers to the power "
-            f"{levels.power:.4g}: intensity is the power {1 / levels.power:.4g} of what is stored"
+            f"the file calls its numbers amplitudes, but their levels are whole numbers to the power "
+            f"{levels.power:.4g}: intensity is the power {1 / levels.power:.4g} of the stored numbers"
         )
     return replace(description, frames=source, notes=(*description.notes, note))

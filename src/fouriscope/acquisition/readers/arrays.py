@@ -1,4 +1,4 @@
-"""Plain stacks of frames: HDF5, Zarr, .npy and .npz without further metadata than scalars with plain names."""
+"""Plain stacks of frames: HDF5, Zarr, .npy and .npz without metadata except scalars with plain names."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read(path: Path) -> Description:
 
 
 def named(path: Path, kind: str | None, dataset: str | None, axes: str | None) -> Description:
-    """A stack of which somebody said how it is stored."""
+    """A stack whose storage the user described."""
     source = FramesSource(path, kind or kind_of(path), dataset, axes)
     return with_scalars(Description(f"{source.kind} stack", source))
 

@@ -1,4 +1,4 @@
-"""Numbers out of other people's files, with errors that name file and field."""
+"""Numbers from other people's files, with errors that name file and field."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def number(path: Path, field: str, value: Any, *, positive: bool = True) -> float:
-    """One finite number, however it is wrapped: MATLAB and HDF5 have scalars of shape (), (1,) and (1, 1)."""
+    """One finite number, in any wrapping: MATLAB and HDF5 have scalars of shape (), (1,) and (1, 1)."""
     try:
         array = np.asarray(value, np.float64)
     except (TypeError, ValueError):
@@ -94,7 +94,7 @@ def records(path: Path, field: str, value: Any) -> list[dict[str, Any]]:
 def required(path: Path, content: Mapping[str, Any], field: str) -> Any:
     """``content[field]`` of a file in which it must be."""
     if field not in content:
-        raise InvalidInputError(f"{path}: {field} is missing; it holds {', '.join(content) or 'nothing'}")
+        raise InvalidInputError(f"{path}: {field} is missing; the file holds {', '.join(content) or 'nothing'}")
     return content[field]
 
 

@@ -79,9 +79,9 @@ def _directions(
 ) -> tuple[LEDTable, tuple[str, ...]]:
     """na = ±k λ/2π.
 
-    Wave vectors that were measured say around which frequency the spectrum is cropped, and so do ours. Those that
-    fpm-rs computed from the positions of LEDs have the opposite sign of what it, PtyLab and we give an LED at +x; their
-    object would come out conjugated.
+    Measured wave vectors say around which frequency the spectrum is cropped, and so do ours. Those that fpm-rs computed
+    from the positions of LEDs have the opposite sign of what fpm-rs, PtyLab and we give an LED at +x; the object would
+    come out conjugated.
     """
     models = record(file, "compiled_models", configuration.get("compiled_models") or {})
     model = record(file, "compiled_models.reconstruction_model", models.get("reconstruction_model") or {})
@@ -100,7 +100,7 @@ def _directions(
     na = k * wavelength / (2 * math.pi)
     if geometry.get("kind", "k_vector_list") in ("k_vector_list", "direction_list"):
         return LEDTable("na", na), ()
-    return LEDTable("na", -na), (f"wave vectors of a {geometry['kind']}: their sign is turned to ours (+x is +na_x)",)
+    return LEDTable("na", -na), (f"wave vectors of a {geometry['kind']}: their sign is reversed to ours (+x is +na_x)",)
 
 
 def _each(manifest: Path, frames: list[dict[str, Any]], field: str) -> np.ndarray[Any, np.dtype[np.float64]]:

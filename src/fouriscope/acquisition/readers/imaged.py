@@ -35,8 +35,8 @@ def read(path: Path) -> Description:
     if len(wavelengths) > 1:
         listed = ", ".join(f"{wavelength:g}" for wavelength in sorted(wavelengths))
         raise InvalidInputError(
-            f"{file}: captures have {len(wavelengths)} wavelengths ({listed} m); "
-            "one colour at a time: keep the captures of one in info.json"
+            f"{file}: captures have {len(wavelengths)} wavelengths ({listed} m), but one is expected: keep only the "
+            "captures of one wavelength in info.json"
         )
     places = np.array([_position(file, n, capture) for n, capture in lit])
     heights, lighting = np.abs(places[:, 2]), {}
@@ -54,7 +54,7 @@ def read(path: Path) -> Description:
         lighting=lighting,
         exposures=np.array([number(file, *time) for time in times]) if len(times) == len(lit) else None,
         dark=tuple(folder / _name(file, folder, -1, capture) for capture in dark),
-        notes=(f"{len(dark)} dark frames, of which the mean is subtracted",) if dark else (),
+        notes=(f"{len(dark)} dark frames: their mean is subtracted",) if dark else (),
     )
 
 
@@ -62,7 +62,7 @@ def _position(file: Path, n: int, capture: dict[str, Any]) -> tuple[float, float
     """(y, x, z) of the only LED of a capture."""
     leds = records(file, f"captures[{n}].led_positions", capture["led_positions"])
     if len(leds) != 1:
-        raise InvalidInputError(f"{file}: captures[{n}].led_positions has {len(leds)} LEDs; one a frame is understood")
+        raise InvalidInputError(f"{file}: captures[{n}].led_positions has {len(leds)} LEDs; one per frame is expected")
     y, x, z = (number(file, f"captures[{n}].led_positions.{axis}", leds[0].get(axis), positive=False) for axis in "yxz")
     return y, x, z
 
@@ -73,4 +73,4 @@ def _name(file: Path, folder: Path, n: int, capture: dict[str, Any]) -> str:
     for candidate in (f"captures/{name}", name):
         if (folder / candidate).is_file():
             return candidate
-    raise InvalidInputError(f"{file}: captures[{n}].filename is {name!r}, there is no such file in {folder}/captures")
+    raise InvalidInputError(f"{file}: captures[{n}].filename is {name!r}, but {folder}/captures has no such file")

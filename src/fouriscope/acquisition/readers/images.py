@@ -42,11 +42,11 @@ def read(path: Path) -> Description:
     frames = FramesSource(path, "tiff").open()
     pages = frames.shape[0]
     if exposures is not None and len(exposures) != pages:
-        notes = (*notes, f"OME has exposures of {len(exposures)} planes, the file {pages} pages: they are left out")
+        notes = (*notes, f"OME has {len(exposures)} exposures, but the file has {pages} pages: they are left out")
         exposures = None
     name = "OME-TIFF" if notes or microscope else "multi-page TIFF"
     if isinstance(frames, TiffFrames) and frames.complaints:
-        notes = (*notes, f"the TIFF is odd, though it can be read: {shortened(frames.complaints[0])}")
+        notes = (*notes, f"the TIFF is unusual but readable: {shortened(frames.complaints[0])}")
     return Description(
         name,
         FramesSource(path, "tiff"),
@@ -59,10 +59,10 @@ def read(path: Path) -> Description:
 def read_folder(path: Path, pattern: str | None, named: Sequence[str] | None = None) -> Description:
     """The images of a folder that ``pattern`` matches, without dark and flat ones, or those that are ``named``."""
     if not path.is_dir():
-        raise InvalidInputError(f"{path}: frames.pattern and frames.files choose images of a folder, this is none")
+        raise InvalidInputError(f"{path}: frames.pattern and frames.files need a folder of images, but this is a file")
     if named is not None:
         if pattern is not None:
-            raise InvalidInputError("give frames.pattern or frames.files, one of the two")
+            raise InvalidInputError("give either frames.pattern or frames.files, not both")
         if isinstance(named, str) or len(named) < 2:
             raise InvalidInputError(f"frames.files expects the names of at least two images, got {named!r}")
         kind = Path(named[0]).suffix.lower().lstrip(".")
@@ -73,11 +73,11 @@ def read_folder(path: Path, pattern: str | None, named: Sequence[str] | None = N
     files = [file for file in images if file not in special]
     if len(files) < 2:
         raise InvalidInputError(
-            f"{path}: at least two frames were expected, got {len(files)} images that could be some"
+            f"{path}: at least two frames were expected, but only {len(files)} images could be frames"
         )
     notes = [f"natural order: {files[0].name}, {files[1].name} … {files[-1].name}", *notes_on_numbers(files)]
     notes += [
-        f"{file.name} is taken for a {word} frame by its name" for word, found in others.items() for file in found
+        f"{file.name} is used as a {word} frame because of its name" for word, found in others.items() for file in found
     ]
     names = tuple(str(file.relative_to(path)) for file in files) if special else None
     return Description(

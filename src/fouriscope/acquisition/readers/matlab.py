@@ -42,7 +42,7 @@ def read(path: Path) -> Description:
     if len(stacks) != 1:
         raise InvalidInputError(
             f"{path}: imlow_HDR, I_low, data with metadata, or one three-dimensional variable was expected; "
-            f"it holds {', '.join(file.shapes) or 'nothing'}"
+            f"the file holds {', '.join(file.shapes) or 'nothing'}"
         )
     source = FramesSource(path, "mat", stacks[0])
     return with_scalars(Description("MATLAB stack", source, notes=(f"frames are in {stacks[0]!r}",)))
@@ -75,20 +75,20 @@ def _uconn(file: MatFile) -> Description:
 
 
 def _aberration(file: MatFile) -> tuple[str, ...]:
-    """What the file says about the pupil. An array of it has the frames' grid, [pupil] array that of frames with their
-    margin, so that it cannot be used as it is."""
+    """What the file says about the pupil. Its array is on the frames' grid, but [pupil] array needs the grid of frames
+    with their margin, so it cannot be used."""
     array = np.squeeze(np.asarray(file.value("aberration", 0.0)))
     if array.ndim == 0:
-        return () if array == 0 else (f"aberration is {array.item():g}, one number, of which nothing is known: unused",)
+        return () if array == 0 else (f"aberration is {array.item():g}, a number of unknown meaning: not used",)
     shape = " × ".join(map(str, array.shape))
     return (
-        f"aberration holds {shape} {array.dtype} numbers, a pupil on the grid of the bare frames. [pupil] array wants "
-        "that of frames with their margin, so it is not used; the pupil is recovered from the frames by [calibration]",
+        f"aberration holds {shape} {array.dtype} numbers, a pupil on the grid of the bare frames. [pupil] array needs "
+        "the grid of frames with their margin, so it is not used; [calibration] recovers the pupil from the frames",
     )
 
 
 def _waller(file: MatFile) -> Description:
-    """metadata.source_list holds (x, y) in NA; the calibrated ones come first, the designed last."""
+    """metadata.source_list holds (x, y) in NA; calibrated ones are preferred, then initial, then designed ones."""
     path = file.path
     found = {name: file.value(f"metadata.source_list.{name}") for name in ("na_calib", "na_init", "na_design")}
     name = next((name for name, values in found.items() if values is not None), None)
@@ -120,7 +120,7 @@ def _waller(file: MatFile) -> Description:
 
 
 def _caltech(file: MatFile) -> Description:
-    """na_calib holds (x, y) in NA; where it lacks, freqXY_calib in pixels of the spectrum, DC at floor(n/2) + 1."""
+    """na_calib holds (x, y) in NA; without it, freqXY_calib in pixels of the spectrum, DC at floor(n/2) + 1."""
     path, (rows, columns, _) = file.path, file.shapes["I_low"]
     na, radius = file.value("na_cal"), file.value("na_rp_cal")
     if file.value("na_calib") is not None:
@@ -136,7 +136,7 @@ def _caltech(file: MatFile) -> Description:
         letter = re.findall(r"(?:^|[_\-\s])(r|g|b|red|green|blue)(?=$|[_\-\s])", path.stem.lower())
         if letter:
             colour = COLOURS[letter[-1]] * 1e6
-            assumed = (f"wavelength: {colour:g} µm, Caltech's LED of the colour that the file's name ends in",)
+            assumed = (f"wavelength: {colour:g} µm, Caltech's LED of the colour at the end of the file's name",)
     unit = 1e-6 if colour is not None and number(path, "lambda", colour) > 1e-3 else 1.0
     fields = {
         "wavelength": ("lambda", colour, unit),

@@ -38,7 +38,8 @@ def read(path: Path) -> Description:
     content = read_json(metadata)
     keys = natural_sorted(key for key in content if key.startswith("FrameKey"))
     if not keys:
-        raise InvalidInputError(f"{metadata}: FrameKey entries are missing; it holds {', '.join(content) or 'nothing'}")
+        held = ", ".join(content) or "nothing"
+        raise InvalidInputError(f"{metadata}: FrameKey entries are missing; the file holds {held}")
     frames = [(key, record(metadata, key, content[key])) for key in keys]
     times = [(f"{key}.Exposure-ms", frame["Exposure-ms"]) for key, frame in frames if "Exposure-ms" in frame]
     size = frames[0][1].get("PixelSizeUm") or 0

@@ -1,4 +1,4 @@
-"""Numbers in the names of files: gaps and doubles, which move every later frame to another LED."""
+"""Numbers in the names of files: gaps and duplicates, which shift every later frame to another LED."""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ def read(path: Path) -> Description:
         notes.append("encoder is (2, frames): transposed and centred, as PtyLab does")
     names = {"wavelength": "wavelength", "na": "NA", "magnification": "magnification", "camera_pixel": "dxd"}
     if np.any(content.get("orientation", 0)):
-        notes.append(f"orientation = {int(np.ravel(content['orientation'])[0])} is not applied; compare with --sheet")
+        turn = int(np.ravel(content["orientation"])[0])
+        notes.append(f"orientation = {turn} is not applied; look at the sheet (fouriscope info --sheet)")
     return Description(
         "PtyLab HDF5",
         FramesSource(path, "hdf5", "ptychogram"),
@@ -68,11 +69,11 @@ def _is_small(item: Any) -> bool:
 
 
 def write_ptylab(path: str | Path, acquisition: Acquisition) -> None:
-    """Write an acquisition as PtyLab reads it; the file appears whole or not at all. Frames are written one by one.
+    """Write an acquisition in PtyLab's format. Frames are written one by one; the file appears whole or not at all.
 
-    PtyLab knows LEDs in a plane alone. LEDs with a glass slide, directions and patches off the axis are written as the
+    PtyLab knows only LEDs in a plane. LEDs with a glass slide, directions and patches off the axis are written as the
     positions in the plane at the same height (for directions without one, at 0.1 m) that give the same directions. The
-    size of LEDs (``die``) is left out: PtyLab has points alone.
+    size of LEDs (``die``) is left out, because in PtyLab LEDs are points.
     """
     import h5py
 

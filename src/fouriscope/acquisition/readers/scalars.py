@@ -1,4 +1,4 @@
-"""Numbers beside the frames in HDF5, Zarr, .npz and MATLAB files, where their names leave no doubt."""
+"""Numbers beside the frames in HDF5, Zarr, .npz and MATLAB files, if their names leave no doubt."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def with_scalars(description: Description) -> Description:
             continue
         size = unit if unit is not None else _likely_unit(quantity, value)
         if size is None:
-            notes.append(f"{name} = {value:g} is in no unit that is likely for {quantity.key}: it is left out")
+            notes.append(f"{name} = {value:g} is not a likely {quantity.key} in any unit: it is left out")
             continue
         found[quantity.section].setdefault(quantity.key, float(f"{value * size:.12g}"))
         notes.append(f"{quantity.key} = {value * size:.6g} is the file's {name!r}")

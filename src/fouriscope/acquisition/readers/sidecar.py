@@ -1,6 +1,6 @@
 """``metadata.json`` and ``illumination_na.csv`` beside the data: a description that suits any format.
 
-Keys of ``metadata.json`` that are understood, all optional, in SI units; others are for people:
+``metadata.json`` may have these keys, all optional, in SI units. Other keys are ignored:
 
 ======================  ==============================================================================
 wavelength_m            wavelength in vacuum
@@ -13,13 +13,14 @@ led_height_m            distance of the LEDs from the sample
 led_pitch_m             distance of neighbouring LEDs
 glass_slide             {thickness_m, index}
 defocus_m               of the sample, as in [pupil] defocus
-exposure_s              a list, one a frame
+exposure_s              a list, one per frame
 frames, frame_shape     checked against the frames
 stored                  text; if it begins with "amplitude", intensity is the square of what is stored, unless its
                         levels show another power
 ======================  ==============================================================================
 
-``illumination_na.csv`` has the columns na_x (along the columns of a frame) and na_y (along its rows), one line a frame.
+``illumination_na.csv`` has the columns na_x (along the columns of a frame) and na_y (along its rows), one line per
+frame.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ LEDS = "illumination_na.csv"
 
 
 def with_sidecar(description: Description, folder: Path) -> Description:
-    """The description with what the sidecars in ``folder`` say, which overrules what the data say."""
+    """The description with what the sidecars in ``folder`` say. They overrule the data."""
     if (folder / METADATA).is_file():
         description = _with_metadata(description, folder / METADATA)
     if (folder / LEDS).is_file():
@@ -87,7 +88,7 @@ def _with_metadata(description: Description, path: Path) -> Description:
     shape = frames.open().shape
     for field, found in (("frames", shape[0]), ("frame_shape", list(shape[1:]))):
         if content.get(field, found) != found:
-            raise InvalidInputError(f"{path}: {field} is {content[field]}, {frames.path} has {found}")
+            raise InvalidInputError(f"{path}: {field} is {content[field]}, but {frames.path} has {found}")
     assumed = tuple(text for text in description.assumed if text.split(":")[0] not in {*microscope, *lighting})
     return replace(
         description,

@@ -105,7 +105,7 @@ function describe(led) {
   if (led >= leds.na.length) return '';
   const [y, x] = leds.na[led];
   const parts = [`LED ${led}`, `NA ${x.toFixed(3)}, ${y.toFixed(3)}`];
-  if (!leds.arrived[led]) return [...parts, 'not there yet'].join(' · ');
+  if (!leds.arrived[led]) return [...parts, 'not arrived yet'].join(' · ');
   if (leds.weight[led] !== 1) parts.push(leds.weight[led] ? `weight ${number(leds.weight[led])}` : 'left out');
   if (leds.misfit[led] !== null) parts.push(`misfit ${number(leds.misfit[led])}`);
   return parts.join(' · ');
@@ -113,7 +113,7 @@ function describe(led) {
 
 function summary() {
   const arrived = leds.arrived.filter(Boolean).length;
-  const count = arrived === leds.na.length ? `${arrived} LEDs` : `${arrived} of ${leds.na.length} LEDs are there`;
+  const count = arrived === leds.na.length ? `${arrived} LEDs` : `${arrived} of ${leds.na.length} LEDs have arrived`;
   return `${count} · click one to see its frame`;
 }
 

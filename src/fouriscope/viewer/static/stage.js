@@ -112,14 +112,14 @@ function problemOf(runs) {
   }
   const [a, b] = runs.map((run) => image(run, state.quantity));
   if (b && !sameShape(a, b)) {
-    return `The two cannot be laid over each other:\n${a.rows} × ${a.columns} and ${b.rows} × ${b.columns} pixels.`;
+    return `The two images differ in size:\n${a.rows} × ${a.columns} and ${b.rows} × ${b.columns} pixels.`;
   }
   return null;
 }
 
 function wordsFor(about) {
   if (about.state === 'running') return 'Running: the first picture comes after the first iteration.';
-  return about.message || `Nothing to see: the run is ${about.state}.`;
+  return about.message || `Nothing to show: the run is ${about.state}.`;
 }
 
 function background() {
