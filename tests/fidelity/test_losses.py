@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fouriscope.calibration.gains import gain_ratios
-from fouriscope.fidelity import AllLEDs, AmplitudeLoss, DataFidelity, Loss, LossName, PoissonLoss
+from fouriscope.fidelity import AllLEDs, AmplitudeLoss, CameraLoss, DataFidelity, Loss, LossName, PoissonLoss
 from fouriscope.fidelity.losses import LOSSES
 from fouriscope.forward import check_gradient
 from fouriscope.solvers import EPRY
@@ -44,7 +44,7 @@ class SquareLoss(Loss):
         return float(np.sqrt(np.sum(intensity**2 * frame**2) / np.sum(intensity**4)))
 
 
-EVERY = [*(loss() for loss in LOSSES.values()), SquareLoss(), AmplitudeLoss(background=0.1)]
+EVERY = [*(loss() for loss in LOSSES.values()), CameraLoss(0.2), SquareLoss(), AmplitudeLoss(background=0.1)]
 every_loss = pytest.mark.parametrize("loss", EVERY, ids=lambda loss: loss.name)
 
 

@@ -65,9 +65,9 @@ def camera_noise(frames: Sequence[NDArray[Any]], masks: Sequence[NDArray[Any] | 
 
     The corners of a frame's spectrum lie beyond the band of the optics and hold noise alone. What passes a filter for
     them is a noise n(x) whose variance follows a + b·I(x) locally. Pixels of all frames are sorted into classes of
-    brightness, the median of n² shows the variance of each (structure that reaches a corner moves few pixels), and a
-    and b ≥ 0 are the weighted least-squares line through them. Light adds noise only if that is certain: b is 0 unless
-    it is three standard errors above.
+    brightness. The clipped mean of n² shows the variance of each class (structure that reaches a corner moves few
+    pixels), and a and b are the weighted least-squares line through them. Photon noise must be certain: b is 0 unless
+    it lies three standard errors above 0.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def camera_noise(frames: Sequence[NDArray[Any]], masks: Sequence[NDArray[Any] | 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> light = np.linspace(0.05, 1, 128) * np.ones((4, 128, 128))
+    >>> light = np.linspace(0.01, 1, 20)[:, None, None] * np.ones((128, 128))
     >>> noise = camera_noise(rng.poisson(light * 500) / 500 + rng.normal(0, 0.01, light.shape))
     >>> bool(abs(noise.photon * 500 - 1) < 0.2), bool(abs(noise.read / 1e-4 - 1) < 0.5)
     (True, True)
@@ -160,9 +160,9 @@ def _line(light: NDArray[np.float64], squares: NDArray[np.float64], independent:
     variance = np.array([_variance(squares[part]) for part in classes])
     size = np.array([part.size for part in classes]) * independent
     read, photon = float(np.median(variance)), 0.0
-    for _ in range(5):  # the weights follow the line: a median of N values is good to 1.65 √(2/N) of itself
+    for _ in range(5):  # the weights follow the line: a variance of N values is good to √(2.1/N) of itself
         expected = np.maximum(read + photon * level, variance / 4)
-        weights = np.where(expected > 0, size / np.maximum(expected, TINY) ** 2, 0.0) / (2 * 1.65**2)
+        weights = np.where(expected > 0, size / np.maximum(expected, TINY) ** 2, 0.0) / 2.1
         if not weights.any():
             return CameraNoise(0.0, 0.0)
         middle = np.average(level, weights=weights)

@@ -1,0 +1,187 @@
+"""The road to the loss that fits the noise: it ends where a run with that loss ends, only sooner."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import fouriscope as fs
+from fouriscope import metrics
+from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity import AllLEDs, CameraLoss, CameraNoise, DataFidelity, IntensityLoss, StratifiedSampler
+from fouriscope.solvers import ADMM, RED, Descent, Iterations, PnP
+from fouriscope.solvers.road import Road
+from fouriscope.solvers.strength import noise_temperature
+
+LEDS = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)
+OPTICS = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+LIGHT = np.concatenate([np.full(40, 1e-3), np.full(20, 0.01), np.full(4, 1.0)])
+
+
+@pytest.fixture(scope="module")
+def model() -> fs.ForwardModel:
+    return fs.ForwardModel(OPTICS, LEDS, (32, 32))
+
+
+@pytest.fixture(scope="module")
+def phase(model: fs.ForwardModel) -> NDArray[Any]:
+    rows, columns = np.indices(model.object_shape)
+    return (0.4 * (np.hypot(rows - 50, columns - 44) < 25) + 0.3 * (columns % 24 < 9)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def data(model: fs.ForwardModel, phase: NDArray[Any]) -> fs.Acquisition:
+    return fs.simulate(model, phase, snr_db=40, noise="stack", seed=0)
+
+
+def solver(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any], *, kind: type[Descent] = PnP, **options: Any
+) -> Descent:
+    sampler = options.pop("sampler", AllLEDs(np.arange(len(model))))
+    prior = fs.TV(strength=options.pop("strength", 2e-5))
+    options = {"loss_from_noise": True, "seed": 0, "truth": phase} | options
+    return kind(DataFidelity.of(data, model), sampler, [prior], **options)
+
+
+def some(model: fs.ForwardModel, batch: int = 12) -> StratifiedSampler:
+    return StratifiedSampler(np.arange(len(model)), batch, model.geometry.bright_field)
+
+
+class TestTheRoad:
+    def test_it_leads_from_the_noise_in_the_dark_to_the_loss_that_fits(self) -> None:
+        road = Road(CameraNoise(1e-4, 1e-3), 0.01, 0.1, LIGHT)
+        assert road.loss(0) == road.loss(10) == CameraLoss(0.01)
+        assert road.loss(45) == CameraLoss(0.1) == road.last_loss
+        assert 0.01 < road.loss(30).epsilon < 0.1
+        assert road.strength_factor(45) == 1.0
+        assert road.steps_behind(44) == 0
+        assert road.steps_behind(50) == 5
+
+    def test_white_noise_ends_with_the_intensity_loss(self) -> None:
+        road = Road(CameraNoise(1e-4, 0.0), 0.01, math.inf, LIGHT)
+        assert road.last_loss == IntensityLoss()
+        assert road.loss(10**6) == IntensityLoss()
+        assert [road.loss(k).epsilon for k in range(0, 110, 10)] == sorted(
+            road.loss(k).epsilon for k in range(0, 110, 10)
+        )
+
+    def test_a_road_that_is_over_at_once(self) -> None:
+        road = Road(CameraNoise(1e-6, 1e-3), 0.003, 0.001, LIGHT)
+        assert road.loss(11) == road.last_loss == CameraLoss(0.001)
+
+    def test_values_bring_it_back(self) -> None:
+        for fitting in (0.1, math.inf):
+            road = Road(CameraNoise(1e-4, 1e-3), 0.01, fitting, LIGHT)
+            again = Road.loaded(road.values(), road.brightness)
+            assert (again.noise, again.start, again.fitting) == (road.noise, road.start, road.fitting)
+
+    def test_the_strength_follows_the_temperature(self, data: fs.Acquisition, model: fs.ForwardModel) -> None:
+        """T(ε) in closed form beside the one that is measured with noise and probes, at a good estimate."""
+        fidelity = DataFidelity.of(data, model)
+        population = np.arange(len(model))
+        road = Road.of(fidelity, population)
+        assert data.truth is not None
+        measured = []
+        for steps in (25, 10**6):
+            fidelity.loss = road.loss(steps)
+            rng = np.random.default_rng(0)
+            measured.append(noise_temperature(fidelity, data.truth.astype(np.float32), population, rng))
+        assert road.strength_factor(25) == pytest.approx(measured[0] / measured[1], rel=0.5)
+
+
+def test_the_family_has_one_curvature_in_the_bright_field_and_ends_in_the_intensity_loss(
+    data: fs.Acquisition, model: fs.ForwardModel
+) -> None:
+    x = np.random.default_rng(0).normal(0, 0.2, model.x_shape).astype(np.float32)
+    expected = DataFidelity.of(data, model, loss="intensity").gradient(x)
+    value, gradient = DataFidelity.of(data, model, loss=CameraLoss(1e4)).gradient(x)
+    assert value == pytest.approx(expected.value, rel=1e-3)
+    np.testing.assert_allclose(gradient, expected.gradient, atol=1e-3 * np.abs(expected.gradient).max())
+    poisson = DataFidelity.of(data, model, loss=fs.PoissonLoss(0.02)).gradient(x)
+    value, gradient = DataFidelity.of(data, model, loss=CameraLoss(0.02)).gradient(x)
+    assert value == pytest.approx(2.04 * poisson.value, rel=1e-4)
+    np.testing.assert_allclose(gradient, 2.04 * poisson.gradient, atol=1e-5 * np.abs(gradient).max())
+
+
+@pytest.mark.parametrize("kind", [PnP, ADMM, RED])
+def test_every_method_takes_it_to_its_end(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any], kind: type[Descent]
+) -> None:
+    taken = solver(data, model, phase, kind=kind)
+    taken.step()
+    assert isinstance(taken.fidelity.loss, CameraLoss)
+    assert taken.denoise.factor > 1
+    taken.solve(Iterations(150))
+    assert taken.fidelity.loss == IntensityLoss()
+    assert taken.denoise.factor == 1
+    assert taken.strengths == [2e-5]
+
+
+@pytest.mark.parametrize("kind", [PnP, ADMM])
+def test_it_ends_at_the_fixed_point_of_the_last_loss(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any], kind: type[Descent]
+) -> None:
+    """From there, a run with that loss from its first iteration on goes nowhere else."""
+    road = solver(data, model, phase, kind=kind, strength=3e-4)
+    road.solve(Iterations(1200))
+    assert road.fidelity.loss == IntensityLoss()
+    straight = solver(data, model, phase, kind=kind, strength=3e-4, loss_from_noise=False, start=road.x)
+    straight.solve(Iterations(300))
+    assert metrics.snr_both(road.observed(), straight.observed()).aligned > 35
+    assert road.history.last.snr == pytest.approx(straight.history.last.snr, abs=0.05)
+
+
+def test_it_gets_there_sooner(data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any]) -> None:
+    road, straight = (solver(data, model, phase, sampler=some(model), loss_from_noise=auto) for auto in (True, False))
+    for each in (road, straight):
+        each.solve(Iterations(200))
+    best = straight.history["snr"].max() - 0.5
+    first = [int(np.argmax(each.history["snr"] >= best)) for each in (road, straight)]
+    assert road.history["snr"].max() >= best
+    assert first[0] < 0.8 * first[1]
+
+
+@pytest.mark.parametrize("stopped", [4, 30, 140])
+def test_a_resumed_run_is_the_same_to_the_last_bit(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any], stopped: int
+) -> None:
+    """On the road, where it ends, and behind it, where steps fade and strengths are frozen."""
+    options: dict[str, Any] = {"strength": "auto"}
+    whole = solver(data, model, phase, sampler=some(model), **options)
+    whole.solve(Iterations(stopped + 6))
+    first = solver(data, model, phase, sampler=some(model), **options)
+    first.solve(Iterations(stopped))
+    second = solver(data, model, phase, sampler=some(model), **options)
+    second.load_state(first.state())
+    for _ in range(6):
+        second.step()
+    np.testing.assert_array_equal(second.x, whole.x)
+    assert second.strengths == whole.strengths
+    assert second.step_size == whole.step_size
+
+
+def test_momentum_is_limited_with_minibatches_alone(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any]
+) -> None:
+    assert solver(data, model, phase, loss_from_noise=False)._most_momentum == 1.0  # type: ignore[attr-defined]
+    online = solver(data, model, phase, sampler=some(model))
+    online.begin()
+    assert online._most_momentum == 0.9  # type: ignore[attr-defined]
+    by_hand = solver(data, model, phase, sampler=some(model), loss_from_noise=False)
+    assert by_hand._most_momentum == 1.0  # type: ignore[attr-defined]
+    assert solver(data, model, phase, sampler=some(model), momentum=0.5)._most_momentum == 0.5  # type: ignore[attr-defined]
+    with pytest.raises(InvalidInputError, match="between 0 and 1"):
+        solver(data, model, phase, momentum=1.5)
+
+
+def test_strengths_no_longer_follow_the_image_behind_the_road(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any]
+) -> None:
+    online = solver(data, model, phase, sampler=some(model), strength="auto")
+    online.solve(Iterations(200))
+    assert len(set(online.history["strength"][150:].tolist())) == 1
+    assert len(set(online.history["strength"][:100].tolist())) > 50
