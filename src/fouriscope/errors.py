@@ -68,3 +68,7 @@ class RunFolderError(FouriscopeError, OSError):
 
 class DivergenceError(FouriscopeError, ArithmeticError):
     """The iterations went astray and could not be brought back."""
+
+
+class UnitsWarning(UserWarning):
+    """Frames that are clearly not in units of the empty bright field, such as raw camera counts."""

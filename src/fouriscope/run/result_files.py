@@ -20,6 +20,7 @@ from fouriscope.run.halving import Levels, mean_levels, phase_levels
 from fouriscope.run.ome_tiff import write_ome_tiff
 from fouriscope.run.ome_zarr import create_object, write_ome_zarr
 from fouriscope.run.phases import background, nearest_turn
+from fouriscope.run.result_figure import figure_of
 from fouriscope.run.result_geometry import ResultGeometry
 from fouriscope.run.stored_arrays import read_npy, read_tiff, zarr_header
 from fouriscope.verdict import Verdict
@@ -54,17 +55,7 @@ def write_result_files(result: Result, target: Path) -> None:
     if result.verdict is not None:
         summary["verdict"] = result.verdict.as_json()
     write_json(target / "summary.json", summary)
-    figure = plots.result_figure(
-        result.phase,
-        None if result.absorption is None else result.amplitude,
-        {"iteration": result.history["iteration"], "misfit": result.history["misfit"]},
-        pixel=result.pixel[1],  # its bar and its frequencies lie along a row
-        flattened=flat,
-        wrapped=jumps,
-        pupil=_pupil_view(result),
-        leds=_led_view(result),
-        verdict="" if result.verdict is None else result.verdict.sentence,
-    )
+    figure = figure_of(result, flat, jumps=jumps)
     plots.save_figure(figure, target / "figure.png", dpi=FIGURE_DPI)
 
 
@@ -192,20 +183,3 @@ def _pupil_numbers(result: Result) -> dict[str, object]:
         return {}
     source = "recovered" if result.pupil_recovered else "model"
     return {"pupil": {"source": source, "shape": list(result.pupil.shape), "na_step": list(result.pupil_na_step)}}
-
-
-def _pupil_view(result: Result) -> plots.PupilView | None:
-    if result.pupil is None or result.pupil_na_step is None or result.geometry is None:
-        return None
-    return plots.PupilView(
-        result.pupil, result.pupil_na_step, result.geometry.objective_na, recovered=result.pupil_recovered
-    )
-
-
-def _led_view(result: Result) -> plots.LEDView | None:
-    geometry = result.geometry
-    if geometry is None:
-        return None
-    return plots.LEDView(
-        geometry.na, geometry.bright_field, geometry.objective_na, gains=geometry.gains, nominal=geometry.nominal_na
-    )
