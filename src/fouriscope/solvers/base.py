@@ -21,7 +21,7 @@ from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.reductions import distance, spread
 from fouriscope.solvers.history import History, Record
 from fouriscope.solvers.stopping import StopRule
-from fouriscope.solvers.truth import observed_phase, observed_truth
+from fouriscope.solvers.truth import TruthScore, observed_phase, observed_truth
 
 
 class StepReport(NamedTuple):
@@ -100,7 +100,8 @@ class Solver(ABC):
         self.calibration: Calibration | None = None
         self.frames_arrived: float = math.nan
         self._has_estimate = False
-        self._truth = observed_truth(fidelity.model, truth)
+        known = observed_truth(fidelity.model, truth)
+        self._score = None if known is None else TruthScore(known)
 
     @property
     def x(self) -> RealArray:
@@ -222,9 +223,9 @@ class Solver(ABC):
             self.calibration.load_state_arrays(state.part("calibration"), self.fidelity)
 
     def _snr(self) -> metrics.SNR:
-        if self._truth is None or not np.ptp(self._truth):  # an empty slide has no signal to speak of
+        if self._score is None or not self._score.varies:
             return metrics.SNR(math.nan, math.nan)
-        return metrics.snr_both(self.observed(), self._truth)
+        return self._score(self.observed())
 
 
 def relative_distance(x: RealArray, s: RealArray) -> float:
