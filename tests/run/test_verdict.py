@@ -38,7 +38,9 @@ def test_terminal_summary_and_page_say_the_same_sentence(tmp_path: Path) -> None
     assert verdict["level"] in ("good", "doubtful", "bad")
     assert verdict["held_out"]["leds"]
     assert said.index("figure.png") < said.index(verdict["sentence"])
-    assert ViewedRun(tmp_path / "run", "run").describe()["message"] == f"20 iterations. {verdict['sentence']}"
+    described = ViewedRun(tmp_path / "run", "run").describe()
+    assert described["message"] == "20 iterations"
+    assert described["verdict"]["sentence"] == verdict["sentence"]
 
 
 def test_a_resumed_run_gets_the_same_verdict_and_an_interrupted_one_none(tmp_path: Path) -> None:
