@@ -52,7 +52,9 @@ def test_a_finished_run_shows_all_its_images(finished: Path) -> None:
     pages = Pages([finished])
     (about,) = get(pages, "runs").json()
     assert (about["state"], about["iteration"], about["fraction"]) == ("finished", 20, 1.0)
-    assert about["images"] == ["phase", "amplitude", "spectrum", "pupil_amplitude", "pupil_phase"]
+    assert about["images"] == ["phase", "amplitude", "spectrum", "pupil_amplitude", "pupil_phase", "phase_flat"]
+    flat = np.frombuffer(get(pages, "runs/0/image/phase_flat").content, "<f4")
+    np.testing.assert_array_equal(flat, tifffile.imread(finished / "result" / "phase_flat.ome.tif").ravel())
     phase = np.squeeze(tifffile.imread(finished / "result" / "phase.ome.tif"))
     amplitude = np.squeeze(tifffile.imread(finished / "result" / "amplitude.ome.tif"))
     assert np.array_equal(image(pages, "runs/0/image/phase"), phase)
@@ -209,6 +211,16 @@ def test_progress_and_time_left_of_a_live_run(tmp_path: Path) -> None:
     (about,) = get(Pages([run]), "runs").json()
     assert (about["state"], about["fraction"]) == ("running", 0.5)
     assert about["seconds_left"] == pytest.approx(2.5)
+
+
+def test_a_flat_phase_is_of_the_end_of_a_run(finished: Path, tmp_path: Path) -> None:
+    """While a run goes on again, the flat phase of its end before does not belong to what else is shown."""
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    (run / "status.json").write_text('{"state": "running"}', encoding="utf-8")
+    pages = Pages([run])
+    assert "phase_flat" not in get(pages, "runs").json()[0]["images"]
+    assert "no phase flat" in pages.get(f"/{TOKEN}/api/runs/0/image/phase_flat").text
 
 
 def test_a_summary_in_words_and_units(finished: Path) -> None:

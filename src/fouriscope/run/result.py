@@ -17,6 +17,7 @@ from fouriscope.errors import InvalidInputError, RunFolderError, not_written
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray
 from fouriscope.run.folder import RunFolder
+from fouriscope.run.phase_background import order_of
 from fouriscope.run.phases import flattened, is_continuous, unwrap, wrap
 from fouriscope.run.result_figure import figure_of
 from fouriscope.run.result_files import read_result_files, write_result_files
@@ -188,12 +189,39 @@ class Result:
         return unwrap(self.phase)
 
     @property
-    def flattened_phase(self) -> NDArray[Any]:
-        """The unwrapped phase without ramp and curvature of its background, which is at 0: for the eye, not to measure.
+    def phase_background(self) -> str:
+        """What :attr:`flattened_phase` has taken off, as ``[output] phase_background`` of the configuration says."""
+        return str(self.config.get("output", {}).get("phase_background", "curved"))
 
-        See :func:`fouriscope.run.phases.flattened`.
+    @property
+    def flattened_phase(self) -> NDArray[Any]:
+        """The unwrapped phase without its background, which is at 0: for the eye, not to measure.
+
+        :attr:`phase_background` says what is taken off; :meth:`flattened` takes off something else.
         """
-        return flattened(self.phase, None if self.absorption is None else self.amplitude)
+        return self.flattened(self.phase_background)
+
+    def flattened(self, background: str) -> NDArray[Any]:
+        """The unwrapped phase without its background: "none", "constant", "plane" or "curved".
+
+        See :func:`fouriscope.run.phase_background.background` for how it is found.
+
+        Examples
+        --------
+        >>> from dataclasses import replace
+        >>> import numpy as np, fouriscope as fs
+        >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+        >>> model = fs.ForwardModel(optics, fs.LEDArray.square(5, pitch=4e-3, height=70e-3), frame_shape=(16, 16))
+        >>> data = fs.simulate(model, np.eye(*model.object_shape), seed=0)
+        >>> result = fs.reconstruct(data, batch=10, iterations=1, seed=0)
+        >>> tilted = replace(result, phase=np.add.outer(np.zeros(9), np.arange(8.0)))
+        >>> [round(float(np.ptp(tilted.flattened(name))), 6) for name in ("constant", "plane")]
+        [7.0, 0.0]
+        """
+        order = order_of(background)
+        if order is None:
+            return self.unwrapped_phase
+        return flattened(self.phase, None if self.absorption is None else self.amplitude, order=order)
 
     @property
     def amplitude(self) -> NDArray[Any]:

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 def figure_of(result: Result, flat: NDArray[Any], *, jumps: bool) -> Figure:
     """The page of ``result`` with ``flat``, its phase without the background; ``jumps`` draws it wrapped, too."""
+    is_flat = result.phase_background != "none"
     return plots.result_figure(
         result.phase,
         None if result.absorption is None else result.amplitude,
         {"iteration": result.history["iteration"], "misfit": result.history["misfit"]},
         pixel=result.pixel[1],  # its bar and its frequencies lie along a row
-        flattened=flat,
+        flattened=flat if is_flat else None,
+        unwrapped=flat if jumps and not is_flat else None,
         wrapped=jumps,
         pupil=_pupil_view(result),
         leds=_led_view(result),

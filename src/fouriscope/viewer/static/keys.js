@@ -53,8 +53,8 @@ const ARROWS = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowD
 // [what is pressed, what it is called, what it does]
 const KEYS = [
   [
-    ['1', '2', '3', '4', '5'],
-    'phase, amplitude, spectrum, pupil amplitude, pupil phase',
+    ['1', '2', '3', '4', '5', '6'],
+    'phase, amplitude, spectrum, pupil amplitude, pupil phase, phase without its background',
     (key) => quantity(Number(key) - 1),
   ],
   [Object.keys(MODE_KEYS), 'side by side, swipe, blink, difference', (key) => mode(MODE_KEYS[key])],

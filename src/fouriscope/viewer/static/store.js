@@ -6,6 +6,7 @@ export const QUANTITIES = {
   spectrum: 'Spectrum',
   pupil_amplitude: 'Pupil amplitude',
   pupil_phase: 'Pupil phase',
+  phase_flat: 'Flat phase',
   amplitude_red: 'Red amplitude',
   amplitude_green: 'Green amplitude',
   amplitude_blue: 'Blue amplitude',
