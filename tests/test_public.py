@@ -155,6 +155,12 @@ def pictures(shown: Any) -> int:
     return len(sources)
 
 
+@pytest.mark.usefixtures("drawn")
+def test_a_result_draws_its_page() -> None:
+    figure = result(verdict=Verdict("good", "Good: it is.")).plot()
+    assert "Good: it is." in [text.get_text() for part in figure.subfigs for text in part.texts]
+
+
 def test_pictures_in_notebooks() -> None:
     assert pictures(DATA) == 2
     assert pictures(result()) == 1

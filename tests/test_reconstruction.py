@@ -224,8 +224,10 @@ def test_a_saved_result_knows_its_microscope(tmp_path: Path, kind: str) -> None:
 
 def test_it_can_be_watched_and_stopped(data: fs.Acquisition) -> None:
     result = fs.reconstruct(data, batch=12, iterations=50, callbacks=[lambda _, record: record.iteration == 4])
-    assert result.stop_reason == "interrupted"
+    assert result.stop_reason == "a callback returned True"
     assert len(result.history) == 4
+    named = fs.reconstruct(data, batch=12, iterations=50, callbacks=[lambda *_: "sharp enough"])
+    assert named.stop_reason == "sharp enough"
     timed = fs.reconstruct(data, batch=12, stop=fs.settings.Stop(iterations=None, seconds=1e-6))
     assert timed.stop_reason == "1e-06 s"
 

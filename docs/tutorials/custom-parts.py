@@ -24,7 +24,8 @@ frames[hot] += 3
 # ## A prior
 #
 # A prior is a denoiser. Any function `f(image, sigma)` will do, where $\sigma$ is the noise level to remove, in units of the
-# image. For more, derive from [`fs.Prior`](../reference/priors.md) and write `_denoise`.
+# image. So will any object with a method `denoise(image, sigma)`. For more, derive from
+# [`fs.Prior`](../reference/priors.md) and write `_denoise`.
 
 # %%
 from scipy.ndimage import gaussian_filter, median_filter

@@ -33,36 +33,36 @@ stack = np.round(100 + 8000 * intensity[:, 16:80, 16:80]).astype(np.uint16)
 print(stack.shape, stack.dtype)
 
 # %% [markdown]
-# ## 1. Counts to intensity
+# ## 1. Counts to an acquisition
 #
-# fouriscope works in units of the empty bright field: 1 is what the camera shows with a bright-field LED and no sample.
-# Subtract the camera's offset, then divide by the counts of the empty field. If you do not know these counts, the median of
-# a bright-field frame is a good guess.
-
-# %%
-offset = 100
-frames = stack.astype(np.float32) - offset
-frames /= np.median(frames[len(frames) // 2])  # the frame of the LED on the axis
-
-# %% [markdown]
-# ## 2. An acquisition
-#
-# An acquisition is the frames together with the microscope that took them.
+# An acquisition is the frames together with the microscope that took them. fouriscope works in units of the empty bright
+# field: 1 is what the camera shows with a bright-field LED and no sample. `from_counts` subtracts what the camera counts
+# without light, here 100, and divides by the counts of the empty field. If you do not give these (`bright_field=`), the
+# median of the bright-field frames is taken. With exposures of different lengths, add `exposures=`, one per frame.
 
 # %%
 leds = fs.LEDArray.at(positions, height=height)
-data = fs.Acquisition(optics, leds, frames)
+data = fs.Acquisition.from_counts(optics, leds, stack, dark=100)
 data
+
+# %% [markdown]
+# ## 2. Look at it
+#
+# Each frame is drawn at the direction of its LED. Frames inside the circle must be bright, frames outside dark.
+
+# %%
+data.plot()
 
 # %% [markdown]
 # ## 3. Reconstruct
 #
 # `fs.reconstruct(data)` first aligns the microscope: it looks for the place of the LED array, longer exposures of the dark
-# field, and the focus. Here we know them, so `align=()` skips the search. With real frames, leave it out.
+# field, and the focus. Here we know them, so `align=()` skips the search. With real frames, leave it out. `progress=True`
+# shows how far it is.
 
 # %%
 result = fs.reconstruct(data, align=(), iterations=60)
-result
+result.plot()
 
 # %% [markdown]
 # ## 4. Use the result
@@ -78,6 +78,6 @@ folder = result.save("runs/first")  # OME-TIFF, OME-Zarr and a figure
 #
 # * **Everything is blurred**: let `fs.reconstruct` align, or call `found = fs.align(data, tell=print)` and read what it says.
 # * **(x, y) instead of (y, x)**: swap the columns of `positions`. The sheet of [frames](../gallery/frames.md) shows it.
-# * **Counts instead of intensity**: frames must be near 1 in the bright field.
+# * **Counts instead of intensity**: frames must be near 1 in the bright field. `fs.reconstruct` warns if they are not.
 #
 # [From my microscope to a picture](../from-my-microscope-to-a-picture.md) has a longer list.

@@ -72,3 +72,7 @@ class RunFolderError(FouriscopeError, OSError):
 
 class DivergenceError(FouriscopeError, ArithmeticError):
     """The iterations diverged and could not be recovered."""
+
+
+class UnitsWarning(UserWarning):
+    """Frames that are clearly not in units of the empty bright field, such as raw camera counts."""

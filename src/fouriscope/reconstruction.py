@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import NDArray
+from rich.console import Console
 
 from fouriscope import settings
 from fouriscope.acquisition import Acquisition
 from fouriscope.acquisition.digest import check_unchanged
+from fouriscope.acquisition.units import warn_of_counts
 from fouriscope.checks import door_but
 from fouriscope.choices import Auto, Choices, MethodName, ObjectName, StartName, choose
 from fouriscope.fidelity import Loss, LossName
@@ -17,6 +19,7 @@ from fouriscope.priors import PriorLike
 from fouriscope.run import Result
 from fouriscope.run.aligned import aligned
 from fouriscope.run.assemble import build_solver, build_stop
+from fouriscope.run.progress import shown_progress
 from fouriscope.run.provenance import FrameDigest, provenance
 from fouriscope.solvers import Callback
 
@@ -38,6 +41,7 @@ def reconstruct(
     stop: settings.Stop | None = None,
     seed: Auto | int = "auto",
     callbacks: Sequence[Callback] = (),
+    progress: bool = False,
 ) -> Result:
     """Reconstruct a high-resolution image from the frames of an acquisition, a few frames per iteration.
 
@@ -64,7 +68,7 @@ def reconstruct(
         loss="amplitude") or "epry" (without a prior); or :class:`fouriscope.settings.PnP` and its like.
     prior
         What is known about the image: ``None``, a name ("tv", "l1", "box"), a prior such as ``fs.TV(strength=1e-6)``,
-        or any denoiser ``f(image, sigma)``.
+        any denoiser ``f(image, sigma)``, or an object with a method ``denoise(image, sigma)``.
     prior_absorption
         The prior of the second image, if it differs from that of the first. The second image is the absorption of a
         "complex" object, or the imaginary part of a "wave".
@@ -90,7 +94,16 @@ def reconstruct(
     seed
         Seed of all random numbers, by default 0.
     callbacks
-        Called as ``f(solver, record)`` after every iteration; return True to stop.
+        Called as ``f(solver, record)`` after every iteration; return True, or a reason in words, to stop.
+        ``result.stop_reason`` then says so.
+    progress
+        Show the stage, the iteration and the time left: a bar in a terminal, a line in a notebook, and elsewhere a line
+        every half minute. Terminal and log get it on stderr.
+
+    Warns
+    -----
+    fouriscope.errors.UnitsWarning
+        If the frames are clearly not in units of the empty bright field (:meth:`Acquisition.from_counts`).
 
     Examples
     --------
@@ -122,12 +135,18 @@ def reconstruct(
         seed=seed,
     )
     config = chosen.config
+    warn_of_counts(data, stacklevel=3)
     nominal = data.illumination.directions(data.patch_center)
-    data = aligned(data, config.alignment).acquisition
-    digest = FrameDigest(data.frames.shape)
-    data.check_frames(digest.add)
-    solver = build_solver(data, config, **chosen.objects)
-    history = solver.solve(build_stop(config.stop), callbacks)
+    rule = build_stop(config.stop)
+    with shown_progress(Console(stderr=True, quiet=not progress, highlight=False), rule, "reconstructing") as shown:
+        shown.stage("aligning the microscope")
+        data = aligned(data, config.alignment).acquisition
+        shown.stage("reading the frames")
+        digest = FrameDigest(data.frames.shape)
+        data.check_frames(digest.add)
+        solver = build_solver(data, config, **chosen.objects)
+        shown.stage("starting the solver (on a new machine it is compiled first)")
+        history = solver.solve(rule, [shown, *callbacks])
     check_unchanged(data.frames, digest.checksum)
     return Result.of(
         solver.fidelity.model,

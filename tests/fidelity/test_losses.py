@@ -44,7 +44,7 @@ class SquareLoss(Loss):
         return float(np.sqrt(np.sum(intensity**2 * frame**2) / np.sum(intensity**4)))
 
 
-EVERY = [*(loss() for loss in LOSSES.values()), CameraLoss(0.2), SquareLoss(), AmplitudeLoss(background=0.1)]
+EVERY = [*(loss() for loss in LOSSES.values()), SquareLoss(), CameraLoss(0.2), AmplitudeLoss(background=0.1)]
 every_loss = pytest.mark.parametrize("loss", EVERY, ids=lambda loss: loss.name)
 
 
@@ -83,7 +83,7 @@ def test_gradient_against_finite_differences(loss: Loss) -> None:
 
 # With a background the best gain has no closed form.
 @pytest.mark.parametrize(
-    "loss", [PoissonLoss(1e-12) if loss.name == "poisson" else loss for loss in EVERY[:-1]], ids=lambda loss: loss.name
+    "loss", [PoissonLoss(1e-12) if loss.name == "poisson" else loss for loss in EVERY[:-2]], ids=lambda loss: loss.name
 )
 def test_the_best_gain_is_where_the_misfit_is_least(loss: Loss) -> None:
     fidelity = fidelity_of(loss)
@@ -129,7 +129,7 @@ def test_epry_reports_its_misfit_in_the_loss(loss: Loss) -> None:
     assert solver.step().misfit == pytest.approx(fidelity.value(x, [3]), rel=1e-9)
 
 
-@pytest.mark.parametrize("loss", EVERY[:-1], ids=lambda loss: loss.name)  # a background is one more source
+@pytest.mark.parametrize("loss", EVERY[:-2], ids=lambda loss: loss.name)  # a background is one more source
 def test_what_epry_does_to_the_object_does_not_depend_on_the_loss(loss: Loss) -> None:
     def spectrum(loss: str | Loss) -> NDArray[Any]:
         fidelity = fidelity_of(loss)

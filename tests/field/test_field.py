@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
+import zarr
 
 from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.field import FieldFolder, FieldPlan, connected
@@ -42,6 +43,13 @@ def test_the_result_is_one_image_with_its_scale(undisturbed: Path) -> None:
     assert np.isfinite(found).all()
     np.testing.assert_allclose(np.angle(found), np.angle(np.exp(1j * levels(undisturbed)[0][0])), atol=1e-6)
     check_ngff(undisturbed / "result" / "field.ome.zarr")
+    fine = levels(undisturbed)[0]
+    labels = zarr.open_group(undisturbed / "result" / "field.ome.zarr", mode="r").attrs["ome"]["omero"]["channels"]
+    assert [channel["label"] for channel in labels] == ["phase", "phase_flat"]
+    difference = fine[0] - fine[1]
+    assert np.abs(np.diff(difference, n=3, axis=0)).max() < 1e-4, "a polynomial of second order, over all tiles"
+    summary = json.loads((undisturbed / "result" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["phase_background"] == "curved"
     rows = list(csv.DictReader((undisturbed / "result" / "tiles.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["state"] for row in rows] == ["done"] * 12
     quality = tifffile.imread(undisturbed / "result" / "quality.ome.tif")

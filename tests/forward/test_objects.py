@@ -13,7 +13,7 @@ from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.errors import DivergenceError
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
-from fouriscope.forward.objects import BRIGHTEST, DARKEST, ComplexObject, ObjectModel, PhaseObject
+from fouriscope.forward.objects import BRIGHTEST, DARKEST, ComplexObject, ObjectModel, PhaseObject, WaveObject
 from fouriscope.priors import NoPrior
 from fouriscope.solvers import Iterations, PnP
 from fouriscope.solvers.denoising import Denoising
@@ -81,3 +81,10 @@ def test_amplitudes_stay_within_what_a_sample_can_have() -> None:
     bounded = Denoising(fidelity, [NoPrior(), NoPrior()])(image, 1.0)
     np.testing.assert_allclose(np.exp(-bounded[1, 0, :2]), [DARKEST, BRIGHTEST], rtol=1e-5)
     np.testing.assert_array_equal(bounded[0], image[0])
+
+
+@pytest.mark.parametrize("model", [PhaseObject(), ComplexObject(), WaveObject()], ids=lambda model: model.name)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_phase_alone_is_that_of_both(model: ObjectModel, dtype: Any) -> None:
+    x = np.random.default_rng(0).normal(0.3, 0.5, model.x_shape((9, 7))).astype(dtype)
+    np.testing.assert_array_equal(model.phase(x), model.phase_and_absorption(x)[0])

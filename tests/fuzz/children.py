@@ -33,7 +33,17 @@ MOST_BYTES = 3 * 10**9
 FINE = (0, 1, 2)  # 1: `import` says that keys are missing
 LONGEST_LINE = 2000
 GARBAGE = "[fuzz] most pixels are not those of the valid input"
-PAGES = ("", "/config", "/metrics", "/leds", "/image/phase", "/image/pupil", "/led/0/measured", "/led/0/predicted")
+PAGES = (
+    "",
+    "/config",
+    "/summary",
+    "/metrics",
+    "/leds",
+    "/image/phase",
+    "/image/pupil",
+    "/led/0/measured",
+    "/led/0/predicted",
+)
 
 
 @dataclass

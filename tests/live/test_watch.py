@@ -91,7 +91,9 @@ def test_a_watch_that_was_stopped_goes_on_watching(tmp_path: Path, data: Acquisi
     configuration, order = write_config(tmp_path, stop=STOP), from_the_axis()
     for led in order[:20]:
         write_frame(tmp_path / "frames", led, data.frames.frame(led))
-    first = watched(configuration, tmp_path / "run").run(callbacks=[lambda _, record: record.iteration == 15])
+    first = watched(configuration, tmp_path / "run").run(
+        callbacks=[lambda _, record: "interrupted" if record.iteration == 15 else None]
+    )
     assert first is not None
     assert first.stop_reason == "interrupted"
     assert first.provenance["live"]["arrived"] == 20

@@ -116,6 +116,29 @@ def test_a_function_that_returns_nonsense_is_named(result: Any, message: str) ->
         as_prior(strange).denoise(np.zeros((2, 3)), 0.5)
 
 
+class Halve:
+    """A denoiser of somebody's own: no prior, not even callable."""
+
+    def denoise(self, image: Image, sigma: float) -> Image:
+        return image / 2
+
+
+def test_an_object_with_a_method_denoise_is_a_prior() -> None:
+    prior = as_prior(Halve())
+    np.testing.assert_array_equal(prior.denoise(np.full((2, 3), 4.0), 0.1), np.full((2, 3), 2.0))
+    assert prior.name == "Halve"
+    with pytest.raises(InvalidInputError, match=r"got the class Halve; make one: Halve\(\)"):
+        as_prior(Halve)  # type: ignore[arg-type]
+
+
+def test_the_method_is_preferred_to_a_call() -> None:
+    class Both(Halve):
+        def __call__(self, image: Image, sigma: float) -> Image:
+            raise AssertionError("not asked for")
+
+    assert as_prior(Both()).denoise(np.ones((2, 2)), 0.1).max() == 0.5
+
+
 def test_not_a_function() -> None:
     with pytest.raises(InvalidInputError, match="expected a function"):
         CallablePrior(3)  # type: ignore[arg-type]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.run import Result
+from fouriscope.run.phase_background import background
 from fouriscope.run.phases import (
-    background,
     flattened,
     is_continuous,
     nearest_turn,

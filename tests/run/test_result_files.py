@@ -104,6 +104,38 @@ def test_channels_must_have_names(tmp_path: Path) -> None:
         write_ome_tiff(tmp_path / "x.ome.tif", np.zeros((4, 4)), pixel=None, channels=["a", "b"], description="")
 
 
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("constant", "the constant of"), ("plane", "constant and ramp"), ("curved", "ramp and curvature")],
+)
+def test_the_metadata_say_which_background_was_taken_off(tmp_path: Path, kind: str, words: str) -> None:
+    result = replace(image_result((30, 40)), config={"output": {"phase_background": kind}})
+    folder = saved(result, tmp_path)
+    with tifffile.TiffFile(folder / "phase_flat.ome.tif") as tiff:
+        assert words in (tiff.ome_metadata or "")
+        np.testing.assert_array_equal(tiff.asarray(), result.flattened(kind))
+    attributes = zarr.open_group(folder / "result.ome.zarr", mode="r").attrs["fouriscope"]
+    assert attributes["phase_background"] == kind
+    assert json.loads((folder / "summary.json").read_text(encoding="utf-8"))["phase_background"] == kind
+    assert Result.load(folder.parent).phase_background == kind
+
+
+@pytest.mark.usefixtures("drawn")
+@pytest.mark.parametrize("height", [0.5, 15.0], ids=["continuous", "with jumps"])
+def test_without_a_background_to_take_off_there_is_no_flat_phase(tmp_path: Path, height: float) -> None:
+    result = replace(image_result((30, 40), height=height), config={"output": {"phase_background": "none"}})
+    folder = saved(result, tmp_path)
+    assert not (folder / "phase_flat.ome.tif").exists()
+    labels = zarr.open_group(folder / "result.ome.zarr", mode="r").attrs["ome"]["omero"]["channels"]
+    assert [channel["label"] for channel in labels] == ["phase", "phase_unwrapped", "amplitude"]
+    np.testing.assert_array_equal(result.flattened_phase, result.unwrapped_phase)
+
+
+def test_an_unknown_background_is_told() -> None:
+    with pytest.raises(InvalidInputError, match="one of none, constant, plane, curved, got 'cubic'"):
+        image_result((8, 8)).flattened("cubic")
+
+
 # OME-Zarr ----------------------------------------------------------------------------------------------------------
 
 

@@ -23,7 +23,7 @@ from fouriscope.run.files import write_arrays
 from fouriscope.run.inputs import input_files
 from fouriscope.run.provenance import checksum
 from fouriscope.run.stored_arrays import read_arrays
-from fouriscope.solvers import Callback, History
+from fouriscope.solvers import INTERRUPTED, Callback, History
 from tests.run.problems import config, write_acquisition
 
 ITERATIONS = 40
@@ -46,7 +46,7 @@ def run(configuration: Path, folder: Path, *callbacks: Callback, **options: Any)
 
 
 def stop_at(iteration: int) -> Callback:
-    return lambda _, record: record.iteration == iteration
+    return lambda _, record: INTERRUPTED if record.iteration == iteration else None
 
 
 def but_for_the_clock(history: History) -> list[dict[str, Any]]:

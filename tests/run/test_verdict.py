@@ -13,6 +13,7 @@ import numpy as np
 from fouriscope.cli.reconstruct import run_reconstruction
 from fouriscope.plots import result_figure
 from fouriscope.run import load_config, resume_run, start_run
+from fouriscope.solvers import INTERRUPTED, Record, Solver
 from fouriscope.verdict import Verdict
 from fouriscope.viewer.runs import ViewedRun
 from tests.run.problems import write_acquisition
@@ -37,15 +38,19 @@ def test_terminal_summary_and_page_say_the_same_sentence(tmp_path: Path) -> None
     assert verdict["level"] in ("good", "doubtful", "bad")
     assert verdict["held_out"]["leds"]
     assert said.index("figure.png") < said.index(verdict["sentence"])
-    assert ViewedRun(tmp_path / "run", "run").describe()["message"] == f"20 iterations. {verdict['sentence']}"
+    described = ViewedRun(tmp_path / "run", "run").describe()
+    assert described["message"] == "20 iterations"
+    assert described["verdict"]["sentence"] == verdict["sentence"]
 
 
 def test_a_resumed_run_gets_the_same_verdict_and_an_interrupted_one_none(tmp_path: Path) -> None:
     path = write_acquisition(tmp_path, verdict={"enabled": True})
     whole = start_run(load_config(path), tmp_path, tmp_path / "whole")
-    parts = start_run(
-        load_config(path), tmp_path, tmp_path / "parts", callbacks=[lambda _, record: record.iteration == 7]
-    )
+
+    def at_seven(_: Solver, record: Record) -> str | None:
+        return INTERRUPTED if record.iteration == 7 else None
+
+    parts = start_run(load_config(path), tmp_path, tmp_path / "parts", callbacks=[at_seven])
     assert isinstance(whole.verdict, Verdict)
     assert parts.verdict is None
     assert "verdict" not in summary(tmp_path / "parts")

@@ -80,7 +80,7 @@ def test_a_callback_can_stop() -> None:
     solver = make_solver(phase_problem())
     history = solver.solve(Iterations(9), [at_three, lambda _, record: always.append(record.iteration)])
     assert len(history) == 3
-    assert solver.stop_reason == "interrupted"
+    assert solver.stop_reason == "a callback returned True"
     assert called == always == [1, 2, 3], "all callbacks hear of every iteration, also of the last"
     solver.solve(Iterations(5))
     assert len(history) == 5

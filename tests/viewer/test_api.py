@@ -52,7 +52,9 @@ def test_a_finished_run_shows_all_its_images(finished: Path) -> None:
     pages = Pages([finished])
     (about,) = get(pages, "runs").json()
     assert (about["state"], about["iteration"], about["fraction"]) == ("finished", 20, 1.0)
-    assert about["images"] == ["phase", "amplitude", "spectrum", "pupil_amplitude", "pupil_phase"]
+    assert about["images"] == ["phase", "amplitude", "spectrum", "pupil_amplitude", "pupil_phase", "phase_flat"]
+    flat = np.frombuffer(get(pages, "runs/0/image/phase_flat").content, "<f4")
+    np.testing.assert_array_equal(flat, tifffile.imread(finished / "result" / "phase_flat.ome.tif").ravel())
     phase = np.squeeze(tifffile.imread(finished / "result" / "phase.ome.tif"))
     amplitude = np.squeeze(tifffile.imread(finished / "result" / "amplitude.ome.tif"))
     assert np.array_equal(image(pages, "runs/0/image/phase"), phase)
@@ -106,7 +108,10 @@ def test_a_tiff_holds_the_data_and_its_scale(finished: Path) -> None:
 def test_frames_of_an_led_are_measured_predicted_and_their_difference(finished: Path) -> None:
     pages = Pages([finished])
     frames = np.load(finished.parent / "frames.npy")
-    misfits = get(pages, "runs/0/leds?misfits=1").json()["misfit"]
+    asked = get(pages, "runs/0/leds?misfits=1").json()
+    misfits = asked["misfit"]
+    assert 0.1 < np.median(np.array(misfits) / np.array(asked["noise"])) < 10
+    assert set(get(pages, "runs/0/leds").json()["noise"]) == {None}, "nothing is computed unasked"
     assert len(misfits) == len(frames)
     assert all(misfit > 0 for misfit in misfits)
     for led in (0, 24, 48):
@@ -206,6 +211,40 @@ def test_progress_and_time_left_of_a_live_run(tmp_path: Path) -> None:
     (about,) = get(Pages([run]), "runs").json()
     assert (about["state"], about["fraction"]) == ("running", 0.5)
     assert about["seconds_left"] == pytest.approx(2.5)
+
+
+def test_a_flat_phase_is_of_the_end_of_a_run(finished: Path, tmp_path: Path) -> None:
+    """While a run goes on again, the flat phase of its end before does not belong to what else is shown."""
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    (run / "status.json").write_text('{"state": "running"}', encoding="utf-8")
+    pages = Pages([run])
+    assert "phase_flat" not in get(pages, "runs").json()[0]["images"]
+    assert "no phase flat" in pages.get(f"/{TOKEN}/api/runs/0/image/phase_flat").text
+
+
+def test_a_summary_in_words_and_units(finished: Path) -> None:
+    parts = {part["title"]: dict(part["rows"]) for part in get(Pages([finished]), "runs/0/summary").json()}
+    assert parts["Microscope"]["Wavelength"] == "513 nm"
+    assert parts["Method"]["Solver"] == "pnp"
+    assert parts["Result"]["Stopped by"].endswith("iterations")
+    assert "×" in parts["Result"]["Field"]
+
+
+def test_a_summary_of_a_strange_configuration(tmp_path: Path) -> None:
+    """Anything may stand in the file: it is shown as text, or left out."""
+    run = written_run(tmp_path / "run")
+    (run / "config.toml").write_text(
+        'prior = 3\n[microscope]\nwavelength = "<b>red</b>"\nna = inf\n[frames]\nreject = 7\n[solver]\nmethod = [1]\n'
+    )
+    (run / "result").mkdir()
+    (run / "result" / "summary.json").write_text(
+        '{"shape": "large", "pixel_size_m": 3, "verdict": {"warnings": 3, "resolution": []}}'
+    )
+    parts = {part["title"]: dict(part["rows"]) for part in get(Pages([run]), "runs/0/summary").json()}
+    assert parts["Microscope"] == {"Wavelength": "<b>red</b>", "NA of the objective": "inf"}
+    assert parts["Method"] == {"Solver": "[1]"}
+    assert "Result" not in parts
 
 
 def test_leds_that_have_not_arrived_are_told(tmp_path: Path) -> None:

@@ -16,7 +16,16 @@ from tests.viewer.served import HOST, PORT, TOKEN, Pages, running_server, writte
 
 SECRET = "the words of another file"
 ADDRESSES = (
-    *("/", "/static/main.js", "/static/style.css", "/api/runs", "/api/events", "/api/runs/0", "/api/runs/0/config"),
+    *(
+        "/",
+        "/static/main.js",
+        "/static/style.css",
+        "/api/runs",
+        "/api/events",
+        "/api/runs/0",
+        "/api/runs/0/config",
+        "/api/runs/0/summary",
+    ),
     *("/api/runs/0/metrics", "/api/runs/0/leds", "/api/runs/0/image/phase", "/api/runs/0/image/phase.tif"),
     *("/api/runs/0/figures/figure.png", "/api/runs/0/led/0/measured"),
 )

@@ -262,7 +262,9 @@ def test_html_in_names_and_files_is_text(tmp_path: Path) -> None:
     with running_server([run, written_run(tmp_path / "other")]) as server, browsing(server.url) as page:
         page.on("dialog", lambda dialog: pytest.fail(f"a dialog: {dialog.message}"))
         wait_for_picture(page)
-        wait(lambda: evil in page.locator("#detail pre").inner_text(), "the configuration as text")
+        page.click("button.turn")
+        wait(lambda: page.locator("#detail pre").count(), "the configuration")
+        assert evil in page.locator("#detail pre").inner_text()
         assert page.locator(".run .title span").first.inner_text() == evil
         wait(lambda: evil in page.locator(".pane .label").first.inner_text(), "the name above the picture")
         assert page.locator('img[src="x"]').count() == 0

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fouriscope.acquisition.frames import ArrayFrames, Frames
 from fouriscope.acquisition.masks import mask_of
 from fouriscope.acquisition.stored import Region
 from fouriscope.acquisition.streaming import read_through
 from fouriscope.acquisition.thumbnails import image_uri, led_map_uri, page
+from fouriscope.acquisition.units import frames_of_counts
 from fouriscope.checks import door, door_class_but
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import Illumination, Optics, Pupil
 from fouriscope.optics._points import told_of_directions
 from fouriscope.optics.patterns import Multiplexed, lit_leds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def center_of_region(
@@ -66,7 +70,8 @@ class _FramesOrArray:
 class Acquisition:
     r"""Frames, one for each LED in order, with the microscope that took them.
 
-    Intensities are in units of the empty bright field (1 = what an LED inside the pupil gives without a sample).
+    Intensities are in units of the empty bright field (1 = what an LED inside the pupil gives without a sample). Of
+    what a camera counts, :meth:`from_counts` makes them.
 
     Parameters
     ----------
@@ -137,6 +142,54 @@ class Acquisition:
         if self.mask is not None and np.shape(self.mask) not in masks:
             raise InvalidInputError(f"a mask must have the shape {masks[0]} or {masks[1]}, got {np.shape(self.mask)}")
 
+    @classmethod
+    def from_counts(
+        cls,
+        optics: Optics,
+        illumination: Illumination,
+        counts: Frames | NDArray[Any],
+        *,
+        dark: ArrayLike = 0.0,
+        exposures: ArrayLike | None = None,
+        bright_field: float | None = None,
+        **others: Any,
+    ) -> Acquisition:
+        r"""An acquisition of what a camera counts, in any number type: frame i becomes
+
+        .. math:: y_i = \frac{(c_i - \mathrm{dark}) \, \min_j t_j / t_i}{\mathrm{bright\_field}}.
+
+        Frames are computed when they are asked for, so ``counts`` may be a stack on disk.
+
+        Parameters
+        ----------
+        optics, illumination
+            As in the constructor.
+        counts
+            An array (frames, rows, columns) or anything with ``shape`` and ``frame(i)``, as :func:`open_frames` gives.
+        dark
+            Counts without light: one number, or a frame. Most cameras have some, often 100 of 65535.
+        exposures
+            t, the exposure time of each frame, in any unit; all the same unless given.
+        bright_field
+            Counts of the empty bright field, above dark and at the shortest exposure. Unless given, it is the median
+            of the medians of up to nine bright-field frames, which is right if most of the field is empty.
+        **others
+            ``pupil``, ``patch_center``, ``weights``, ``mask``, ``gains``, ``periodic``, ``truth``: as in the
+            constructor.
+
+        Examples
+        --------
+        >>> from fouriscope.optics import LEDArray
+        >>> optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+        >>> counts = np.full((9, 16, 16), 4100, np.uint16)
+        >>> data = Acquisition.from_counts(optics, LEDArray.square(3, pitch=4e-3, height=70e-3), counts, dark=100)
+        >>> float(data.frames[0].max())
+        1.0
+        """
+        frames = ArrayFrames(counts) if isinstance(counts, np.ndarray) else counts
+        known = cls(optics, illumination, frames, **others)  # says what is wrong, before a frame is read
+        return replace(known, frames=frames_of_counts(known, dark, exposures, bright_field))
+
     def __len__(self) -> int:
         return self.frames.shape[0]
 
@@ -165,6 +218,28 @@ class Acquisition:
                 "LEDs": lambda: led_map_uri(na, self.optics.na),
             },
         )
+
+    def plot(self) -> Figure:
+        """A figure of the acquisition: each frame at the direction of its LED, and how bright each frame is.
+
+        A frame on the wrong side of the circle, which is the objective's NA, or unlike its neighbours, is an LED in the
+        wrong place. Every frame is read once. It is :func:`fouriscope.plots.contact_sheet`.
+
+        Examples
+        --------
+        >>> from fouriscope.optics import LEDArray
+        >>> optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+        >>> frames = np.random.default_rng(0).random((9, 16, 16))
+        >>> figure = Acquisition(optics, LEDArray.square(3, pitch=4e-3, height=70e-3), frames).plot()
+        >>> len(figure.axes)
+        2
+        """
+        from fouriscope.plots import contact_sheet
+
+        brightness = [float(np.nanmean(frame)) for frame in read_through(self.frames)]
+        left_out = {int(index): "weight 0" for index in np.flatnonzero(self.frame_weights == 0)}
+        na = self.illumination.directions(self.patch_center)
+        return contact_sheet(self.frames, na, self.optics.na, brightness, left_out)
 
     @property
     def frame_shape(self) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fouriscope.forward.kernels import JIT, PIECE
+from fouriscope.forward.kernels import JIT, PIECE, copy_row
 
 
 @njit(**PIECE)
@@ -14,8 +14,8 @@ def _crop_row(spectrum, row, column, out):  # type: ignore[no-untyped-def]
     rows, columns = spectrum.shape
     source = row - rows if row >= rows else row
     unwrapped = min(out.size, columns - column)
-    out[:unwrapped] = spectrum[source, column : column + unwrapped]
-    out[unwrapped:] = spectrum[source, : out.size - unwrapped]
+    copy_row(spectrum[source, column : column + unwrapped], out[:unwrapped])
+    copy_row(spectrum[source, : out.size - unwrapped], out[unwrapped:])
 
 
 @njit(**PIECE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from fouriscope.cli.options import Force, Quiet, console_of
+from fouriscope.cli.as_json import AsJson, consoles, print_json
+from fouriscope.cli.options import Force, Quiet
 from fouriscope.cli.rewriting import rewrite_frames
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.importing import Imported, import_acquisition
@@ -37,12 +39,13 @@ def run_import(
         str | None, typer.Option(help="Memory for --to-zarr, such as 64MB or 2GB. Default: 256MB.")
     ] = None,
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> int:
     """Recognise the files of an acquisition and write a configuration for them.
 
     Exit code 1 means that the files do not state everything. Fill in the commented keys of the configuration.
     """
-    console, sets = console_of(quiet), sets or []
+    (console, progress), sets = consoles(quiet, as_json), sets or []
     if memory is not None and not to_zarr:
         raise InvalidInputError("--memory is for rewriting the frames: give --to-zarr too, or leave it out")
     store, checksum = out.with_name(f"{out.stem}_frames.zarr"), ""
@@ -53,12 +56,15 @@ def run_import(
         nonlocal checksum
         if not store.exists():
             undo.callback(shutil.rmtree, store, ignore_errors=True)
-        section, checksum = rewrite_frames(section, store, memory, force, console)
+        section, checksum = rewrite_frames(section, store, memory, force, progress)
         return section
 
     imported = import_acquisition(
         path, out, chosen=parsed_sets(sets), force=force, rewrite=rewrite if to_zarr else None
     )
+    if as_json:
+        print_json("import", _found(imported, out) | {"rewritten": store if to_zarr else None})
+        return 1 if imported.missing else 0
     show(imported, console)
     if to_zarr:
         console.print(f"{'rewritten':<25}{escape(f'{store}, verified, {checksum}')}")
@@ -70,6 +76,31 @@ def run_import(
         return 1
     console.print(f"{escape(str(out))}: complete\nnext: fouriscope info {escape(str(out))} --sheet frames.png")
     return 0
+
+
+def _found(imported: Imported, out: Path) -> dict[str, Any]:
+    """What was found, for scripts."""
+    description, document, survey = imported.description, imported.document, imported.survey
+    return {
+        "config": out,
+        "complete": not imported.missing,
+        "format": description.format,
+        "frames": {
+            "path": description.frames.path,
+            "shape": imported.frames.shape,
+            "dtype": str(survey.dtype),
+            "low": survey.low.min(),
+            "high": survey.high.max(),
+        },
+        "leds": len(description.leds) if description.leds else None,
+        "microscope": document.get("microscope", {}),
+        "illumination": document.get("illumination", {}),
+        "pupil": document.get("pupil", {}),
+        "notes": description.notes,
+        "assumed": description.assumed,
+        "suggested": [asdict(suggestion) for suggestion in imported.found],
+        "missing": [asdict(lack) for lack in imported.missing],
+    }
 
 
 def show(imported: Imported, console: Console) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -14,6 +14,8 @@ from fouriscope.acquisition import CorrectedFrames, bad_frames, unlike_others
 from fouriscope.acquisition.machine_memory import memory_available
 from fouriscope.acquisition.suggestions import order_is_wrong, suggest
 from fouriscope.acquisition.survey import Survey
+from fouriscope.cli.as_json import AsJson, print_json
+from fouriscope.cli.info_told import frames_told, optics_told
 from fouriscope.cli.last_resort import REFUSED
 from fouriscope.cli.options import Config, console_of
 from fouriscope.errors import FouriscopeError, InvalidInputError
@@ -36,20 +38,24 @@ def show_info(
     sheet: Annotated[
         Path | None, typer.Option(help="Write a contact sheet that shows each frame at the position of its LED.")
     ] = None,
+    as_json: AsJson = False,
 ) -> int:
     """Check a configuration and its frames, and say whether they are ready to reconstruct.
 
     Exit code 2 means that `reconstruct` would refuse the configuration. The last line says why.
     """
-    described, base, console = load_config(config), config.parent, console_of()
+    described, base, console = load_config(config), config.parent, console_of(as_json)
     geometry = build_geometry(described, base)
     report = report_geometry(geometry)
     console.print(escape(str(report)), soft_wrap=True)
     needed, free = memory_needed(geometry, described) / 2**20, memory_available() / 2**30
     console.print(f"memory                   {needed:.0f} MiB of {free:.1f} GiB free")
+    told: dict[str, Any] = optics_told(config, report, memory_needed(geometry, described), memory_available())
     if described.frames.path is None:
         if sheet is not None or frames:
             raise InvalidInputError("frames.path is missing: there is nothing to show without frames")
+        if as_json:
+            print_json("info", told)
         return 0
     seen = Described(described, base)
     # Raises where dark, flat, exposures or background do not fit the frames.
@@ -81,6 +87,9 @@ def show_info(
 
         save_figure(contact_sheet(seen.counts(), geometry.na, geometry.optics.na, survey.mean, rejected), sheet)
         console.print(f"{escape(str(sheet))}: contact sheet")
+    if as_json:
+        told |= {"frames": frames_told(survey, geometry, rejected, strange, each=frames), "sheet": sheet}
+        print_json("info", told | {"warnings": worries, "ready": not refusal, "refusal": refusal, "verdict": verdict})
     return REFUSED if refusal else 0
 
 

@@ -34,6 +34,6 @@ class _Output(Console):
         raise OutputClosedError(errno.EPIPE, "nobody reads the output any more")
 
 
-def console_of(quiet: bool = False) -> Console:
+def console_of(quiet: bool = False, *, stderr: bool = False) -> Console:
     """Where a command prints; ``quiet``, it prints nothing."""
-    return _Output(quiet=quiet, highlight=False, emoji=False, soft_wrap=True)
+    return _Output(quiet=quiet, stderr=stderr, highlight=False, emoji=False, soft_wrap=True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from fouriscope.cli.as_json import AsJson, consoles, print_json
 from fouriscope.cli.last_resort import keep_details_in
-from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Config, Memory, Quiet, console_of
+from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Config, Memory, Quiet
 from fouriscope.cli.progress import duration, graceful_interrupt, shown_progress, snr_line
 from fouriscope.errors import RunFolderError
 from fouriscope.optics import Geometry, report_geometry
@@ -32,9 +33,10 @@ def run_reconstruction(
     checkpoint_seconds: CheckpointSeconds = None,
     memory: Memory = None,
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> int:
     """Reconstruct an image from the frames that a configuration describes."""
-    console, base = console_of(quiet), config.parent
+    (console, progress), base = consoles(quiet, as_json), config.parent
     described = with_memory(load_config(config), memory)
     folder = out if out is not None else base / "run"
 
@@ -51,11 +53,13 @@ def run_reconstruction(
             folder,
             callbacks=callbacks,
             checkpoint_seconds=checkpoint_seconds,
-            on_start=None if quiet else warn,
+            on_start=None if console.quiet else warn,
             tell=lambda line: console.print(escape(line)),
             stage=stage,
         ),
         console,
+        progress,
+        as_json="reconstruct" if as_json else None,
     )
 
 
@@ -67,6 +71,7 @@ def run_resumption(
     checkpoint_seconds: CheckpointSeconds = None,
     memory: Memory = None,
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> int:
     """Continue an interrupted run from its last checkpoint."""
     document = RunFolder.open(run).config()
@@ -86,25 +91,35 @@ def run_resumption(
             memory=memory,
             stage=stage,
         ),
-        console_of(quiet),
+        *consoles(quiet, as_json),
+        as_json="resume" if as_json else None,
     )
 
 
 def _watched(
-    folder: Path, stop: Stop, run: Callable[[list[Callback], Callable[[str], object]], Result], console: Console
+    folder: Path,
+    stop: Stop,
+    run: Callable[[list[Callback], Callable[[str], object]], Result],
+    console: Console,
+    progress_console: Console,
+    *,
+    as_json: str | None,
 ) -> int:
-    """Run, with its progress, and say what came of it; returns the exit code."""
+    """Run, with its progress, and say what came of it, ``as_json`` of the command of that name; the exit code."""
     keep_details_in(folder)
     began = time.monotonic()
     with (
         graceful_interrupt() as interrupt,
-        shown_progress(console, build_stop(stop), "reconstructing") as progress,
+        shown_progress(progress_console, build_stop(stop), "reconstructing") as progress,
     ):
         result = run([progress, interrupt], progress.stage)
-    last = result.history.last
+    last, seconds = result.history.last, time.monotonic() - began
+    if as_json is not None:
+        print_json(as_json, _summary(result, folder, seconds))
+        return INTERRUPTED if result.stop_reason == "interrupted" else 0
     console.print(
         f"{result.phase.shape[0]} × {result.phase.shape[1]} pixels of {result.pixel[0] * 1e6:.4g} µm after "
-        f"{last.iteration} iterations, {last.frames_seen} frames, {duration(time.monotonic() - began)}, "
+        f"{last.iteration} iterations, {last.frames_seen} frames, {duration(seconds)}, "
         f"{duration(last.seconds)} of it in iterations (stopped: {result.stop_reason})"
     )
     if "snr" in last.as_dict():
@@ -119,3 +134,26 @@ def _watched(
         for warning in result.verdict.warnings:
             console.print(f"warning: {escape(warning)}")
     return 0
+
+
+def _summary(result: Result, folder: Path, seconds: float) -> dict[str, Any]:
+    """What came of a run, for scripts."""
+    last, geometry = result.history.last, result.geometry
+    return {
+        "run": folder,
+        "files": sorted(path.name for path in (folder / "result").iterdir()),
+        "shape": result.phase.shape,
+        "pixel_size_m": result.pixel,
+        "iterations": last.iteration,
+        "frames_seen": last.frames_seen,
+        "seconds": seconds,
+        "seconds_in_iterations": last.seconds,
+        "stopped": result.stop_reason,
+        "interrupted": result.stop_reason == "interrupted",
+        "misfit": last.misfit,
+        "snr_db": last.snr,
+        "snr_raw_db": last.snr_raw,
+        "na": None if geometry is None else geometry.objective_na,
+        "alignment": result.provenance.get("alignment", {}).get("notes", []),
+        "verdict": None if result.verdict is None else result.verdict.as_json(),
+    }

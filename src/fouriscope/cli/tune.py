@@ -14,7 +14,8 @@ from rich.markup import escape
 from tomlkit.exceptions import TOMLKitError
 
 from fouriscope import plots
-from fouriscope.cli.options import Quiet, console_of
+from fouriscope.cli.as_json import AsJson, consoles, print_json
+from fouriscope.cli.options import Quiet
 from fouriscope.cli.progress import graceful_interrupt
 from fouriscope.errors import InvalidInputError
 from fouriscope.run import load_config
@@ -52,26 +53,29 @@ def run_tuning(
         bool, typer.Option("--dry-run", help="Print the result and leave the configuration unchanged.")
     ] = False,
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> int:
     """Find the strength of the prior that predicts held-out frames best, and write it into the configuration.
 
     Exit code 1 means that all strengths predict the frames equally well. Nothing is written then.
     """
-    console = console_of(quiet)
+    console, progress = consoles(quiet, as_json)
     if criterion not in (None, "truth", "held-out"):
         raise InvalidInputError(f"--criterion must be truth or held-out, got {criterion!r}")
     load_config(config)  # its errors are better than those of a file that is only text
     document = tomlkit.parse(config.read_text(encoding="utf-8"))
     _use_present_names(document)
     flat = written = False
+    searches: list[dict[str, Any]] = []
     for number, asked in enumerate(key or ["prior.strength"]):  # each choice is used for the next
         section, _, name = asked.partition(".")
         tuned = f"solver.{FORMER_KEYS.get(name, name)}" if section == "solver" else asked
         described = parse_config(document.unwrap(), where=str(config))
-        found = _tune(described, config.parent, tuned, criterion, held_out, iterations, evaluations, console)
+        found = _tune(described, config.parent, tuned, criterion, held_out, iterations, evaluations, console, progress)
         picture = figure if figure is not None else config.with_suffix(".tuning.png")
         if number:
             picture = picture.with_name(f"{picture.stem}-{tuned}{picture.suffix}")
+        searches.append(_told(found, tuned, None if found.flat and figure is None else picture))
         if found.flat:
             flat = True
             console.print(f"{tuned}: {_flatness(found)}; nothing was chosen, and nothing was written")
@@ -91,8 +95,27 @@ def run_tuning(
         written = True
     if not dry_run and written:
         write_text(config, tomlkit.dumps(document))
-        console.print(f"written to {escape(str(config))}; next: fouriscope reconstruct {escape(str(config))}")
+        console.print(f"written to {escape(str(config))}; now: fouriscope reconstruct {escape(str(config))}")
+    if as_json:
+        print_json("tune", {"config": config, "written": written and not dry_run, "searches": searches})
     return int(flat)
+
+
+def _told(found: Tuning, key: str, picture: Path | None) -> dict[str, Any]:
+    """One search, for scripts."""
+    return {
+        "key": key,
+        "value": None if found.flat else found.value,
+        "settings": {} if found.flat else found.settings,
+        "flat": found.flat,
+        "as_good_from": found.range[0],
+        "as_good_to": found.range[1],
+        "at_the_end": found.best in (0, len(found.trials) - 1),
+        "criterion": found.criterion,
+        "trials": [{"value": trial.value, "score": trial.score} for trial in found.trials],
+        "held_out": found.held_out,
+        "figure": picture,
+    }
 
 
 def _use_present_names(document: tomlkit.TOMLDocument) -> None:
@@ -112,6 +135,7 @@ def _tune(
     iterations: int | None,
     evaluations: int,
     console: Console,
+    progress: Console,
 ) -> Tuning:
     if iterations is not None:
         config = config.model_copy(update={"stop": Stop(iterations=iterations)})
@@ -119,7 +143,7 @@ def _tune(
     wanted = cast(Criterion, criterion or ("held-out" if data.truth is None else "truth"))
     with (
         graceful_interrupt() as interrupt,
-        console.status(f"{key}: a first run, where the trials will start") as status,
+        progress.status(f"{key}: a first run, where the trials will start") as status,
     ):
 
         def tell(trial: Trial) -> None:

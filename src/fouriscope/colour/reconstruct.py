@@ -26,7 +26,7 @@ from fouriscope.run import RunFolder, resume_run, start_run
 from fouriscope.run.inputs import resolved
 from fouriscope.run.provenance import machine_and_versions
 from fouriscope.settings import Stop
-from fouriscope.solvers import Callback
+from fouriscope.solvers import INTERRUPTED, Callback
 
 # Called with the channel and its [stop], gives what watches its iterations.
 Watch = Callable[[Colour, Stop], Sequence[Callback]]
@@ -84,7 +84,7 @@ def reconstruct_colour(
     try:
         folder.write_status("running")
         for name in described.section.channels:
-            if _channel(described, name, folder, tell, watch, checkpoint_seconds) == "interrupted":
+            if _channel(described, name, folder, tell, watch, checkpoint_seconds) == INTERRUPTED:
                 folder.write_status("interrupted", f"in {name}")
                 return None
         combined = ColourResult.load(folder.path)  # from files, so that it is the same however often it was interrupted
@@ -147,7 +147,9 @@ def _channel(
         return "finished"
     found = None if name == reference else RunFolder.open(folder.path / reference).config()
     config = described.config(name, found)
-    callbacks = () if watch is None else watch(name, config.stop)
+    watching = () if watch is None else watch(name, config.stop)
+    # A channel that a callback ends is not done: the same call goes on with it.
+    callbacks = [lambda solver, record, f=f: INTERRUPTED if f(solver, record) else None for f in watching]
     if begun:
         return resume_run(path, callbacks=callbacks, checkpoint_seconds=checkpoint_seconds).stop_reason
     shutil.rmtree(path, ignore_errors=True)  # what a kill left before the run began

@@ -171,7 +171,7 @@ def _as_path(result: Result, reference: Result) -> NDArray[np.complex128]:
     ratio = 1.0
     if result.geometry is not None and reference.geometry is not None:
         ratio = result.geometry.wavelength / reference.geometry.wavelength
-    return np.asarray(result.amplitude * np.exp(1j * ratio * result.flattened_phase.astype(np.float64)))
+    return np.asarray(result.amplitude * np.exp(1j * ratio * result.flattened("curved").astype(np.float64)))
 
 
 def _believable(shift: Shift) -> Shift:

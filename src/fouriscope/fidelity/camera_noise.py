@@ -60,7 +60,9 @@ class CameraNoise:
 
 
 @door
-def camera_noise(frames: Sequence[NDArray[Any]], masks: Sequence[NDArray[Any] | None] | None = None) -> CameraNoise:
+def camera_noise(
+    frames: Sequence[NDArray[Any]] | NDArray[Any], masks: Sequence[NDArray[Any] | None] | None = None
+) -> CameraNoise:
     """The noise of a camera from its frames alone, by how it grows with the light.
 
     The corners of a frame's spectrum lie beyond the band of the optics and hold noise alone. What passes a filter for

@@ -66,6 +66,7 @@ class Pyramid:
     A channel called "phase" is coarsened as the phase of the field, with the channel "amplitude" as its modulus where
     there is one; all other channels become local means. In order: :meth:`create`, :meth:`write_block` for every block
     of level 0, :meth:`coarsen_block` for every block of level 1, then of level 2 and so on, and :meth:`finish`.
+    Channels that are named ``later`` take no part in that; :meth:`write_channel` writes them on every level.
 
     >>> import tempfile
     >>> pyramid = Pyramid(Path(tempfile.mkdtemp()) / "field.ome.zarr", ("phase",), (300, 1500), (1e-7, 1e-7), "field")
@@ -85,6 +86,17 @@ class Pyramid:
     shape: tuple[int, int]
     pixel: tuple[float, float]
     name: str
+    later: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The channels that blocks are written with."""
+        return tuple(channel for channel in self.channels if channel not in self.later)
+
+    @property
+    def overview(self) -> int:
+        """The finest level that is no larger than a block."""
+        return next(number for number, (rows, columns) in enumerate(self.shapes) if rows * columns <= BLOCK**2)
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
@@ -109,15 +121,20 @@ class Pyramid:
     def write_block(self, level: int, block: Block, images: Mapping[str, NDArray[Any]]) -> None:
         """Write all channels of ``block``, by their names."""
         _require_block(block, self.shapes[level])
-        if set(images) != set(self.channels):
+        if set(images) != set(self.first):
             raise InvalidInputError(
-                f"a block must be written with all of its channels: expected {', '.join(self.channels)}, "
+                f"a block must be written with all of its channels: expected {', '.join(self.first)}, "
                 f"got {', '.join(images) or 'none'}"
             )
+        for channel in self.first:
+            self.write_channel(level, block, channel, images[channel])
+
+    def write_channel(self, level: int, block: Block, channel: str, image: NDArray[Any]) -> None:
+        """Write one channel of ``block``."""
+        _require_block(block, self.shapes[level])
+        _require_size(image, block, channel)
         array = _opened(self.path / str(level), "r+")
-        for place, channel in enumerate(self.channels):
-            _require_size(images[channel], block, channel)
-            array[place, *block.slices] = images[channel].astype(np.float32)
+        array[self.channels.index(channel), *block.slices] = image.astype(np.float32)
 
     def coarsen_block(self, level: int, block: Block) -> None:
         """Compute ``block`` of ``level`` from the part of the finer level that it covers, and write it."""
@@ -127,7 +144,7 @@ class Pyramid:
                 "and give the pixels of level 0 to write_block"
             )
         _require_block(block, self.shapes[level])
-        images = {channel: np.empty((block.height, block.width), np.float32) for channel in self.channels}
+        images = {channel: np.empty((block.height, block.width), np.float32) for channel in self.first}
         for first in range(0, block.height, STRIP):
             height = min(STRIP, block.height - first)
             strip = Block(block.row + first, block.column, height, block.width)
@@ -138,7 +155,8 @@ class Pyramid:
     def _coarsened(self, level: int, strip: Block) -> dict[str, NDArray[Any]]:
         fine_shape = self.shapes[level - 1]
         rows, columns = (covered(part, size) for part, size in zip(strip.slices, fine_shape, strict=True))
-        fine = dict(zip(self.channels, self.read(level - 1, rows, columns), strict=True))
+        read = dict(zip(self.channels, self.read(level - 1, rows, columns), strict=True))
+        fine = {channel: read[channel] for channel in self.first}
         mean = partial(_finite_mean, coarse=strip.slices, shape=fine_shape)
         images = {channel: mean(image) for channel, image in fine.items()}
         if PHASE in fine:
@@ -152,8 +170,7 @@ class Pyramid:
 
         What viewers show at first is chosen from the finest level that is no larger than a block.
         """
-        level = next(number for number, (rows, columns) in enumerate(self.shapes) if rows * columns <= BLOCK**2)
-        images = self.read(level, slice(None), slice(None))
+        images = self.read(self.overview, slice(None), slice(None))
         windows = {channel: display_window(image) for channel, image in zip(self.channels, images, strict=True)}
         write_metadata(self.path, windows, self.shape, self.pixel, name=self.name)
 

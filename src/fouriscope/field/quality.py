@@ -17,7 +17,7 @@ from fouriscope.field.folder import FieldFolder
 from fouriscope.field.overlaps import Overlap
 from fouriscope.field.plan import FieldPlan
 from fouriscope.field.pyramid import Pyramid
-from fouriscope.field.stitch import pyramid_of
+from fouriscope.field.stitch import PHASE_FLAT, pyramid_of
 from fouriscope.field.tile_store import TileRecord
 from fouriscope.run.files import write_json, write_text
 from fouriscope.run.ome_tiff import write_ome_tiff
@@ -53,8 +53,10 @@ def write_quality(
         channels=list(MEASURES),
         description="one pixel per tile: its misfit, its iterations, and the seconds that it took; NaN if it failed",
     )
-    write_json(target / "summary.json", summary(plan, records, failed, overlaps))
-    _draw(plan, pyramid_of(plan, target), maps, target)
+    background = field.config().output.phase_background
+    told = summary(plan, records, failed, overlaps) | {"phase_background": background}
+    write_json(target / "summary.json", told)
+    _draw(plan, pyramid_of(plan, target, background), maps, target)
 
 
 def _spacings(plan: FieldPlan) -> list[tuple[tuple[int, ...], int]]:
@@ -118,12 +120,13 @@ def summary(
 
 def _draw(plan: FieldPlan, pyramid: Pyramid, maps: dict[str, NDArray[np.float32]], target: Path) -> None:
     level = next((n for n, shape in enumerate(pyramid.shapes) if max(shape) <= PICTURE), len(pyramid.shapes) - 1)
-    images = pyramid.read(level, slice(None), slice(None))
+    images = dict(zip(pyramid.channels, pyramid.read(level, slice(None), slice(None)), strict=True))
     rows, columns = plan.field_shape
     figure = plots.field_figure(
-        images[0],
-        images[1] if len(images) > 1 else None,
+        images.get(PHASE_FLAT, images["phase"]),
+        images.get("amplitude"),
         maps,
+        flattened=PHASE_FLAT in images,
         pixel=plan.pixel * columns / pyramid.shapes[level][1],
         title=f"{rows} × {columns} pixels from {len(plan.tiling)} tiles",
     )

@@ -24,10 +24,13 @@ from fouriscope.field.pyramid import Block, Pyramid, create_object, write_object
 from fouriscope.field.seams import solve_seams
 from fouriscope.field.tile_store import TileStore
 from fouriscope.parallel import threads
+from fouriscope.run.ome_zarr import note_background
+from fouriscope.run.phase_background import Surface, centres, order_of, surface_of
 from fouriscope.settings import RunConfig
 
 # Of the overlap, the part at a tile's edge that its borders spoil: it is neither compared nor shown.
 BORDER_SHARE = 0.25
+PHASE_FLAT = "phase_flat"
 
 Stage = Callable[[str, float], object]
 Tasks = list[tuple[Hashable, Callable[..., Any], tuple[Any, ...]]]
@@ -40,7 +43,8 @@ class Stitching:
         self.field, self.workers, self.done, self.target, self.stage = field, workers, done, target, stage
         self.plan = field.plan
         self.border = border_of(self.plan)
-        self.pyramid = pyramid_of(self.plan, target)
+        self.background = field.config().output.phase_background
+        self.pyramid = pyramid_of(self.plan, target, self.background)
 
     def run(self) -> tuple[list[Correction], list[Overlap]]:
         """Write field.ome.zarr and object.zarr; raises BrokenTileError for a tile that is not what it was."""
@@ -50,7 +54,9 @@ class Stitching:
         create_object(self.target / "object.zarr", self.plan.field_shape, (self.plan.pixel, self.plan.pixel))
         self._blend(corrections)
         self._coarsen()
+        self._flatten()
         self.pyramid.finish()
+        note_background(self.pyramid.path, self.background)
         return corrections, overlaps
 
     def _compare(self) -> list[Overlap]:
@@ -79,6 +85,18 @@ class Stitching:
             ]
             list(self._run("making the pyramid", tasks))
 
+    def _flatten(self) -> None:
+        order = order_of(self.background)
+        if order is None:
+            return
+        surface = field_background(self.pyramid, order)
+        tasks: Tasks = [
+            (f"{level}-{block.row}-{block.column}", flatten_block, (self.pyramid, level, block, surface))
+            for level in range(len(self.pyramid.shapes))
+            for block in self.pyramid.blocks(level)
+        ]
+        list(self._run("taking off the background", tasks))
+
     def _run(self, name: str, tasks: Tasks) -> list[Any]:
         values: list[Any] = []
         self.stage(name, 0.0)
@@ -93,10 +111,26 @@ def border_of(plan: FieldPlan) -> int:
     return round(BORDER_SHARE * plan.tiling.overlap * min(plan.tiling.tile_shape))
 
 
-def pyramid_of(plan: FieldPlan, target: Path) -> Pyramid:
-    """The result's image: phase, and amplitude for a complex object."""
-    channels = ("phase",) if len(plan.channels) == 1 else ("phase", "amplitude")
-    return Pyramid(target / "field.ome.zarr", channels, plan.field_shape, (plan.pixel, plan.pixel), "fouriscope field")
+def pyramid_of(plan: FieldPlan, target: Path, background: str) -> Pyramid:
+    """The result's image: phase, amplitude for a complex object, and the phase without its ``background``."""
+    later = () if order_of(background) is None else (PHASE_FLAT,)
+    channels = (*(("phase",) if len(plan.channels) == 1 else ("phase", "amplitude")), *later)
+    place = target / "field.ome.zarr"
+    return Pyramid(place, channels, plan.field_shape, (plan.pixel, plan.pixel), "fouriscope field", later)
+
+
+def field_background(pyramid: Pyramid, order: int) -> Surface:
+    """The slow background of a whole field, from the finest level that is no larger than a block."""
+    images = dict(zip(pyramid.channels, pyramid.read(pyramid.overview, slice(None), slice(None)), strict=True))
+    return surface_of(images["phase"], images.get("amplitude"), order=order)
+
+
+def flatten_block(pyramid: Pyramid, level: int, block: Block, surface: Surface) -> None:
+    """A task: the phase of one block of a level without the background."""
+    phase = pyramid.read(level, *block.slices)[pyramid.channels.index("phase")]
+    sizes = zip(pyramid.shapes[level], pyramid.shapes[pyramid.overview], block.slices, strict=True)
+    y, x = (centres(size, over)[part] for size, over, part in sizes)
+    pyramid.write_channel(level, block, PHASE_FLAT, phase - surface.at(y, x))
 
 
 def corrected(plan: FieldPlan, config: RunConfig, overlaps: Sequence[Overlap]) -> list[Correction]:
@@ -135,7 +169,7 @@ def blend_block(folder: str, target: str, block: Block, corrections: dict[int, C
         absorption = np.full_like(phase, np.nan)
     amplitude = None if absorption is None else np.exp(-absorption)
     images = {"phase": phase} if amplitude is None else {"phase": phase, "amplitude": amplitude}
-    pyramid_of(plan, Path(target)).write_block(0, block, images)
+    pyramid_of(plan, Path(target), field.config().output.phase_background).write_block(0, block, images)
     with np.errstate(invalid="ignore"):  # NaN where no tile is
         transmittance = np.exp(1j * phase) * (1 if amplitude is None else amplitude)
     write_object_block(Path(target) / "object.zarr", block, transmittance)

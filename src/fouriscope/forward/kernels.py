@@ -29,6 +29,13 @@ def fft2(array, out, forward, factor, workers):  # type: ignore[no-untyped-def]
     c2c(array, out, np.array([0, 1]), forward, factor, workers)
 
 
+# A loop, not ``target[:] = source``: for that numba compiles the words of an error about shapes, four seconds of them.
+@njit(**PIECE)
+def copy_row(source, target):  # type: ignore[no-untyped-def]
+    for c in range(target.size):
+        target[c] = source[c]
+
+
 @njit(**PIECE)
 def _multiply(a, b, out):  # type: ignore[no-untyped-def]
     for c in range(out.size):
@@ -71,7 +78,8 @@ def field_to_half(field, half):  # type: ignore[no-untyped-def]
     Its first rows are what :func:`box_to_field` started from: this is the adjoint of that, with factor 1.
     """
     c2c(field, field, np.array([1]), True, 1.0, 1)
-    half[:] = field[:, : half.shape[1]]
+    for r in range(half.shape[0]):
+        copy_row(field[r, : half.shape[1]], half[r])
     c2c(half, half, np.array([0]), True, 1.0, 1)
 
 

@@ -60,6 +60,10 @@ class ObjectModel(ABC):
         images = self.images(x)
         return images[0], images[1] if len(images) > 1 else None
 
+    def phase(self, x: RealArray) -> RealArray:
+        """φ alone, for who asks in every iteration."""
+        return self.images(x)[0]
+
     def tempered(self, x: RealArray, gradient: RealArray) -> RealArray:
         """∇d, shortened in pixels where |o| > 1: there the curvature of d is |o|² times that of a clear pixel.
 
@@ -195,10 +199,25 @@ class WaveObject(ObjectModel):
 
     def phase_and_absorption(self, x: RealArray) -> tuple[RealArray, RealArray]:
         """The phase is measured from the direction of the mean of o, so that a weak one does not wrap around."""
+        o = self._turned(x)
+        return np.angle(o), -np.log(np.maximum(np.abs(o), x.dtype.type(AMPLITUDE_FLOOR)))
+
+    def phase(self, x: RealArray) -> RealArray:
+        o = self._turned(x)
+        phase = np.empty(o.shape, o.real.dtype)
+
+        def angle(start: int, stop: int) -> None:
+            np.arctan2(o.imag[start:stop], o.real[start:stop], out=phase[start:stop])
+
+        run_sliced(angle, o.shape[0])
+        return phase
+
+    def _turned(self, x: RealArray) -> ComplexArray:
+        """o, with a real and positive mean."""
         o = self.transmittance(x)
         mean = complex(o.mean(dtype=np.complex128))
         o *= o.dtype.type(mean.conjugate() / abs(mean) if abs(mean) > 0 else 1.0)
-        return np.angle(o), -np.log(np.maximum(np.abs(o), x.dtype.type(AMPLITUDE_FLOOR)))
+        return o
 
 
 def object_model(name: str | ObjectModel) -> ObjectModel:

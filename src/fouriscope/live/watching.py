@@ -27,7 +27,7 @@ from fouriscope.run.folder import FORMAT
 from fouriscope.run.inputs import input_files, resolved
 from fouriscope.run.microscope import build_illumination
 from fouriscope.run.solving import solve_into
-from fouriscope.solvers import Callback, History, Solver
+from fouriscope.solvers import INTERRUPTED, Callback, History, Solver, reason_of
 
 LOOK_SECONDS = 0.05
 
@@ -177,10 +177,9 @@ class WatchedFolder:
                 self._complete_since = len(live.history)
             record = live.step()
             assert record is not None
-            stopped = [bool(callback(live.solver, record)) for callback in callbacks]
-            reason = self._reason_to_stop(live)
-            if reason is None and (asked_to_stop() or any(stopped)):
-                reason = "interrupted"
+            answers = [callback(live.solver, record) for callback in callbacks]
+            interrupted = INTERRUPTED if asked_to_stop() else None
+            reason = self._reason_to_stop(live) or interrupted or reason_of(answers)
         live.solver.stop_reason = reason
         complete = live.is_complete and len(self.incoming.paths) == len(live.acquisition)
         if complete:

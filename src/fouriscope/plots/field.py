@@ -25,6 +25,7 @@ def field_figure(
     amplitude: npt.ArrayLike | None = None,
     maps: Mapping[str, npt.ArrayLike] | None = None,
     *,
+    flattened: bool = False,
     pixel: float | None = None,
     title: str = "",
     cmap: str = "gray",
@@ -39,6 +40,8 @@ def field_figure(
         The amplitude, for complex objects.
     maps
         Small images by their names, such as ``{"misfit": …}``; maps without a finite value are left out.
+    flattened
+        Whether ``phase`` is without its slow background; the header then says so.
     pixel
         Size of a pixel of ``phase`` in metres; draws the scale bar.
     title
@@ -52,7 +55,8 @@ def field_figure(
     >>> len(figure.axes)  # phase and misfit
     2
     """
-    images = [("Phase", checked_image(phase, "phase"), "phase (rad)")]
+    name = "Phase, background removed" if flattened else "Phase"
+    images = [(name, checked_image(phase, "phase"), "phase (rad)")]
     if amplitude is not None:
         images.append(("Amplitude", checked_image(amplitude, "amplitude"), "amplitude"))
     small = {name: np.asarray(values, np.float64) for name, values in (maps or {}).items()}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.forward import ForwardModel
+from fouriscope.optics import Geometry, Illumination, Optics
 from fouriscope.optics.die import Spread, die_points
+from fouriscope.optics.sources import Sources
 from fouriscope.plots.page import ACCENT, HAIRLINE, INK, QUIET_INK, finished, header, new_page
 
 if TYPE_CHECKING:
@@ -19,7 +20,21 @@ if TYPE_CHECKING:
 _SHOWN = 40
 
 
-def sources_figure(model: ForwardModel, frame: int, images: Mapping[str, NDArray[Any]]) -> Figure:
+class Sourced(Protocol):
+    """What is asked of a :class:`~fouriscope.ForwardModel`."""
+
+    @property
+    def sources(self) -> Sources: ...
+    @property
+    def illumination(self) -> Illumination: ...
+    @property
+    def geometry(self) -> Geometry: ...
+    @property
+    def optics(self) -> Optics: ...
+    def __len__(self) -> int: ...
+
+
+def sources_figure(model: Sourced, frame: int, images: Mapping[str, NDArray[Any]]) -> Figure:
     """The sources of ``frame`` in the plane of the pupil, each with an area like its weight, and ``images`` beside it.
 
     Sources whose direct light passes the pupil are filled, the others are rings; the die of an LED is grey.

@@ -131,7 +131,8 @@ def finish_strip(
             for x in range(columns - block + 1):
                 for q in range(0, lanes, LANES):
                     add_lanes(_combine(summed, start + x * lanes, flat, q, lanes, lanes), line, x + q)
-        numerator[y] = line[:columns]
+        for x in range(columns):  # an assignment of slices would bring the words of its error, compiled
+            numerator[y, x] = line[x]
         line[:] = 0
         for j in range(block):
             factor = window[j]

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors.base import Image, Prior, SpecValue
@@ -32,7 +32,14 @@ _FROM_PYTHON: dict[str, tuple[str, str]] = {
     "torch": ("fouriscope.priors.torch_module", "TorchDenoiser"),
 }
 
-PriorLike = Prior | Callable[[Image, float], Any] | str | Mapping[str, SpecValue] | None
+
+class Denoises(Protocol):
+    """Anything with a method ``denoise(image, sigma)`` that returns an image."""
+
+    def denoise(self, image: Image, sigma: float, /) -> Any: ...
+
+
+PriorLike = Prior | Denoises | Callable[[Image, float], Any] | str | Mapping[str, SpecValue] | None
 
 
 def available_priors() -> tuple[str, ...]:
@@ -117,8 +124,9 @@ def prior_class(spec: Mapping[str, SpecValue]) -> type[Prior]:
 def as_prior(prior: PriorLike) -> Prior:
     """Return a prior, whatever it was given as.
 
-    ``None`` is no prior; a prior is returned as it is; a name or a description (a mapping with ``"name"``) is built;
-    any other callable is taken as a denoiser ``f(image, sigma)``.
+    ``None`` is no prior. A prior is returned as it is. A name or a description (a mapping with ``"name"``) is built.
+    Of any other object its method ``denoise(image, sigma)`` is the denoiser or, without one, the object itself:
+    a function ``f(image, sigma)``.
 
     Parameters
     ----------
@@ -129,6 +137,11 @@ def as_prior(prior: PriorLike) -> Prior:
     --------
     >>> as_prior("l1"), as_prior(None)
     (L1(strength='auto'), NoPrior())
+    >>> class Halve:
+    ...     def denoise(self, image, sigma):
+    ...         return image / 2
+    >>> as_prior(Halve())
+    CallablePrior(function='Halve', strength='auto')
     """
     if prior is None:
         return NoPrior()
@@ -138,12 +151,16 @@ def as_prior(prior: PriorLike) -> Prior:
         return prior_from_spec({"name": prior})
     if isinstance(prior, Mapping):
         return prior_from_spec(prior)
-    if isinstance(prior, type) and issubclass(prior, Prior):
+    denoise = getattr(prior, "denoise", None)
+    if isinstance(prior, type) and (issubclass(prior, Prior) or denoise is not None):
         raise InvalidInputError(f"expected a prior, got the class {prior.__name__}; make one: {prior.__name__}()")
+    if callable(denoise):
+        return CallablePrior(denoise, name=type(prior).__name__)
     if callable(prior):
         return CallablePrior(prior)
     raise InvalidInputError(
-        f"expected a prior, a name among {list(available_priors())}, a function f(image, sigma) or None, got {prior!r}"
+        f"expected a prior, a name among {list(available_priors())}, a function f(image, sigma), an object with a "
+        f"method denoise(image, sigma), or None, got {prior!r}"
     )
 
 

@@ -25,7 +25,7 @@ from fouriscope.reproduction.protocol import SNR_DB, Method, Protocol
 from fouriscope.run.files import write_arrays
 from fouriscope.run.stored_arrays import read_arrays
 from fouriscope.simulation import simulate
-from fouriscope.solvers import Callback, Record, Solver
+from fouriscope.solvers import BY_CALLBACK, INTERRUPTED, Callback, Record, Solver
 
 FORMAT = 1
 COLUMNS = ("iteration", "frames_seen", "seconds", "misfit", "residual", "snr", "snr_raw")
@@ -104,7 +104,7 @@ class Experiment:
             iterations=method.iterations(self.protocol.gradients),
             callbacks=callbacks,
         )
-        if result.stop_reason == "interrupted":
+        if result.stop_reason in (INTERRUPTED, BY_CALLBACK):
             raise KeyboardInterrupt
         cell = Cell(
             image.name,

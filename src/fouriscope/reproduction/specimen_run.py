@@ -18,7 +18,7 @@ from fouriscope.reproduction.experiment import Listener, curves_of, file_name, k
 from fouriscope.reproduction.protocol import METHODS, Method, method
 from fouriscope.reproduction.specimen import Specimen
 from fouriscope.run.assemble import build_model
-from fouriscope.solvers import Callback, Iterations, Record, Solver
+from fouriscope.solvers import BY_CALLBACK, INTERRUPTED, Callback, Iterations, Record, Solver
 
 FORMAT = 1
 # On the blood smear that this was tried on, the misfit of held-out frames hardly falls after so many iterations.
@@ -132,7 +132,7 @@ def _cell(specimen: Specimen, one: Method, gradients: int, folder: Path, callbac
         return found
     solver, iterations = specimen.solver(one, gradients)
     solver.solve(Iterations(iterations), callbacks)
-    if solver.stop_reason == "interrupted":
+    if solver.stop_reason in (INTERRUPTED, BY_CALLBACK):
         raise KeyboardInterrupt
     cell = _measured(specimen, one, solver)
     arrays: dict[str, NDArray[Any]] = {"phase": cell.phase, "plain": cell.plain, "fitted": cell.fitted}

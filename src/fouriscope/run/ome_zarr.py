@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fouriscope.run.halving import Levels, level_shapes
+from fouriscope.run.phase_background import WORDS
 
 VERSION = "0.5"
 CHUNK = 256
@@ -118,6 +119,13 @@ def write_ome_zarr(
             if array is arrays[0]:
                 windows[label] = display_window(image)
     write_metadata(path, windows, shape, pixel, name=name, colours=colours)
+
+
+def note_background(path: Path, kind: str) -> None:
+    """Say in the metadata what the channel "phase_flat" has taken off, beside what OME defines."""
+    import zarr
+
+    zarr.open_group(str(path), mode="r+").attrs["fouriscope"] = {"phase_background": kind, "phase_flat": WORDS[kind]}
 
 
 def create_object(

@@ -17,22 +17,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-from fouriscope.errors import InvalidInputError
+from fouriscope.run.phase_background import ORDER, background
 
 RealArray = NDArray[Any]
 
 _TURN = 2 * np.pi
-
-# Order of the background that is subtracted: ramp and curvature.
-ORDER = 2
-SAMPLES = 256
-ROUNDS_OF_EACH = 15
-# Tukey's biweight: 95 % as efficient as least squares where all is noise; σ of normal noise over the median of |r|.
-BIWEIGHT = 4.685
-MAD_TO_SIGMA = 1.4826
 
 
 def wrap(phase: RealArray) -> RealArray:
@@ -110,7 +101,7 @@ def flattened(phase: RealArray, amplitude: RealArray | None = None, *, order: in
     illumination or of the slide looks like a sample. So the slow part of a result is uncertain, and hides what is of
     interest. The flattened phase is for viewing: to measure a phase, use the one as found.
 
-    See :func:`background` for what is subtracted.
+    See :func:`fouriscope.run.phase_background.background` for what is subtracted.
 
     Examples
     --------
@@ -122,59 +113,3 @@ def flattened(phase: RealArray, amplitude: RealArray | None = None, *, order: in
     """
     continuous = unwrap(phase)
     return np.asarray((continuous - background(continuous, amplitude, order=order)).astype(phase.dtype))
-
-
-def background(phase: RealArray, amplitude: RealArray | None = None, *, order: int = ORDER) -> NDArray[np.float64]:
-    r"""The polynomial b(y, x) of degree ``order`` that a continuous ``phase`` follows where it is empty.
-
-    Cells on an empty slide must not pull it up, so it is not a plain least-squares fit: b minimises Σ w ρ(φ − b), first
-    with ρ(r) = \|r\|, then with Tukey's biweight, which ignores pixels that are further than 4.7 σ away, σ by the
-    median of all \|r\|. Both use reweighted least squares. So the background may be the smaller part of the frame only
-    if nothing else follows a polynomial in a larger part.
-
-    w = ``amplitude``², if it is given, because the phase of a dark pixel means nothing. Pixels that are not finite are
-    left out. In large images some 256 × 256 pixels are used.
-
-    Examples
-    --------
-    >>> y, x = np.indices((30, 40))
-    >>> bool(np.allclose(background(0.01 * x * y + 0.1 * x), 0.01 * x * y + 0.1 * x))
-    True
-    """
-    if order < 0:
-        raise InvalidInputError(f"the order of a polynomial must be at least 0, got {order}")
-    places = [np.linspace(-1, 1, size) if size > 1 else np.zeros(size) for size in phase.shape]
-    some = tuple(slice(None, None, -(-size // SAMPLES)) for size in phase.shape)
-    values = phase[some].astype(np.float64)
-    weights = np.ones_like(values) if amplitude is None else amplitude[some].astype(np.float64) ** 2
-    known = np.isfinite(values) & np.isfinite(weights) & (weights > 0)
-    coefficients = np.zeros((order + 1, order + 1))
-    if known.any():
-        terms = [(i, j) for i in range(order + 1) for j in range(order + 1 - i)]
-        down, across = (legendre.legvander(place[part], order) for place, part in zip(places, some, strict=True))
-        columns = np.stack([np.outer(down[:, i], across[:, j])[known] for i, j in terms], axis=1).astype(np.float64)
-        coefficients[tuple(np.transpose(terms))] = _robust_fit(columns, values[known], weights[known])
-    return np.asarray(legendre.leggrid2d(places[0], places[1], coefficients), np.float64)
-
-
-def _robust_fit(
-    columns: NDArray[np.float64], values: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """c that minimises Σ w ρ(values − columns · c): see :func:`background`."""
-    least = max(1e-6 * float(np.ptp(values)), 1e-9)
-    found: NDArray[Any] = np.zeros(columns.shape[1])
-    trusted = weights
-    for number in range(2 * ROUNDS_OF_EACH):
-        weighted = columns * trusted[:, None]
-        # Legendre polynomials are nearly orthogonal, so that the normal equations are good enough; a fit that is not
-        # determined (a single row, say) has a solution too.
-        previous, found = found, np.linalg.lstsq(weighted.T @ columns, weighted.T @ values, rcond=None)[0]
-        distance = np.abs(values - columns @ found)
-        typical = max(float(np.median(distance)), least)
-        if number < ROUNDS_OF_EACH:
-            trusted = weights / np.maximum(distance / typical, 0.1)
-        else:
-            trusted = weights * np.maximum(1 - (distance / (BIWEIGHT * MAD_TO_SIGMA * typical)) ** 2, 0) ** 2
-            if float(np.abs(found - previous).max()) < least:
-                break
-    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,11 +17,16 @@ from fouriscope.errors import InvalidInputError, RunFolderError, not_written
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray
 from fouriscope.run.folder import RunFolder
-from fouriscope.run.phases import flattened, unwrap, wrap
+from fouriscope.run.phase_background import order_of
+from fouriscope.run.phases import flattened, is_continuous, unwrap, wrap
+from fouriscope.run.result_figure import figure_of
 from fouriscope.run.result_files import read_result_files, write_result_files
 from fouriscope.run.result_geometry import ResultGeometry
 from fouriscope.solvers import History
 from fouriscope.verdict import Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,12 +189,39 @@ class Result:
         return unwrap(self.phase)
 
     @property
-    def flattened_phase(self) -> NDArray[Any]:
-        """The unwrapped phase without ramp and curvature, its background at 0: for viewing, not for measuring.
+    def phase_background(self) -> str:
+        """What :attr:`flattened_phase` has subtracted, as ``[output] phase_background`` of the configuration says."""
+        return str(self.config.get("output", {}).get("phase_background", "curved"))
 
-        See :func:`fouriscope.run.phases.flattened`.
+    @property
+    def flattened_phase(self) -> NDArray[Any]:
+        """The unwrapped phase without its background, which is at 0: for viewing, not for measuring.
+
+        :attr:`phase_background` says what is subtracted. :meth:`flattened` lets you choose.
         """
-        return flattened(self.phase, None if self.absorption is None else self.amplitude)
+        return self.flattened(self.phase_background)
+
+    def flattened(self, background: str) -> NDArray[Any]:
+        """The unwrapped phase without its background: "none", "constant", "plane" or "curved".
+
+        See :func:`fouriscope.run.phase_background.background` for how it is found.
+
+        Examples
+        --------
+        >>> from dataclasses import replace
+        >>> import numpy as np, fouriscope as fs
+        >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+        >>> model = fs.ForwardModel(optics, fs.LEDArray.square(5, pitch=4e-3, height=70e-3), frame_shape=(16, 16))
+        >>> data = fs.simulate(model, np.eye(*model.object_shape), seed=0)
+        >>> result = fs.reconstruct(data, batch=10, iterations=1, seed=0)
+        >>> tilted = replace(result, phase=np.add.outer(np.zeros(9), np.arange(8.0)))
+        >>> [round(float(np.ptp(tilted.flattened(name))), 6) for name in ("constant", "plane")]
+        [7.0, 0.0]
+        """
+        order = order_of(background)
+        if order is None:
+            return self.unwrapped_phase
+        return flattened(self.phase, None if self.absorption is None else self.amplitude, order=order)
 
     @property
     def amplitude(self) -> NDArray[Any]:
@@ -200,6 +232,23 @@ class Result:
     def transmittance(self) -> NDArray[Any]:
         """o, complex."""
         return (self.amplitude * np.exp(1j * self.phase)).astype(np.result_type(self.phase.dtype, np.complex64))
+
+    def plot(self) -> Figure:
+        """A figure of the result: phase, amplitude, spectrum, misfit, pupil, LEDs and verdict on one page.
+
+        It is the ``figure.png`` that :meth:`save` writes. The phase is drawn without its background.
+
+        Examples
+        --------
+        >>> import numpy as np, fouriscope as fs
+        >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+        >>> model = fs.ForwardModel(optics, fs.LEDArray.square(5, pitch=4e-3, height=70e-3), frame_shape=(16, 16))
+        >>> data = fs.simulate(model, np.eye(*model.object_shape), seed=0)
+        >>> figure = fs.reconstruct(data, batch=10, iterations=5, seed=0).plot()
+        >>> type(figure).__name__
+        'Figure'
+        """
+        return figure_of(self, self.flattened_phase, jumps=not is_continuous(self.phase))
 
     @door
     def snr(self, truth: NDArray[Any]) -> metrics.SNR:

@@ -18,8 +18,10 @@ from fouriscope.run.files import atomic_write, write_json, write_text
 from fouriscope.run.folder_files import FolderFiles
 from fouriscope.run.halving import Levels, mean_levels, phase_levels
 from fouriscope.run.ome_tiff import write_ome_tiff
-from fouriscope.run.ome_zarr import create_object, write_ome_zarr
-from fouriscope.run.phases import background, nearest_turn
+from fouriscope.run.ome_zarr import create_object, note_background, write_ome_zarr
+from fouriscope.run.phase_background import WORDS, background, order_of
+from fouriscope.run.phases import nearest_turn
+from fouriscope.run.result_figure import figure_of
 from fouriscope.run.result_geometry import ResultGeometry
 from fouriscope.run.stored_arrays import read_npy, read_tiff, zarr_header
 from fouriscope.verdict import Verdict
@@ -38,9 +40,12 @@ def write_result_files(result: Result, target: Path) -> None:
     """
     unwrapped = result.unwrapped_phase
     jumps = not np.array_equal(unwrapped, result.phase, equal_nan=True)
-    slow = background(unwrapped, None if result.absorption is None else result.amplitude)
-    flat = (unwrapped - slow).astype(unwrapped.dtype)  # result.flattened_phase, without unwrapping once more
-    del slow
+    flat, kind = unwrapped, result.phase_background
+    order = order_of(kind)
+    if order is not None:  # result.flattened_phase, without unwrapping once more
+        slow = background(unwrapped, None if result.absorption is None else result.amplitude, order=order)
+        flat = (unwrapped - slow).astype(unwrapped.dtype)
+        del slow
     _write_images(result, unwrapped, flat, target)
     del unwrapped
     _write_object(result, target / "object.zarr")
@@ -50,21 +55,11 @@ def write_result_files(result: Result, target: Path) -> None:
         write_json(target / "geometry.json", result.geometry.numbers() | _pupil_numbers(result))
     last = result.history.last.as_dict() if len(result.history) else {}
     summary: dict[str, Any] = {"shape": list(result.phase.shape), "pixel_size_m": list(result.pixel)}
-    summary |= {"stopped": result.stop_reason} | last
+    summary |= {"phase_background": kind, "stopped": result.stop_reason} | last
     if result.verdict is not None:
         summary["verdict"] = result.verdict.as_json()
     write_json(target / "summary.json", summary)
-    figure = plots.result_figure(
-        result.phase,
-        None if result.absorption is None else result.amplitude,
-        {"iteration": result.history["iteration"], "misfit": result.history["misfit"]},
-        pixel=result.pixel[1],  # its bar and its frequencies lie along a row
-        flattened=flat,
-        wrapped=jumps,
-        pupil=_pupil_view(result),
-        leds=_led_view(result),
-        verdict="" if result.verdict is None else result.verdict.sentence,
-    )
+    figure = figure_of(result, flat, jumps=jumps)
     plots.save_figure(figure, target / "figure.png", dpi=FIGURE_DPI)
 
 
@@ -121,8 +116,10 @@ def _write_images(result: Result, unwrapped: NDArray[Any], flat: NDArray[Any], t
     channels: dict[str, Levels] = {
         "phase": lambda count: phase_levels(result.phase, result.transmittance, count),
         "phase_unwrapped": lambda count: mean_levels(unwrapped, count),
-        "phase_flat": lambda count: mean_levels(flat, count),
     }
+    kind = result.phase_background
+    if kind != "none":
+        channels["phase_flat"] = lambda count: mean_levels(flat, count)
     write_ome_tiff(
         target / "phase.ome.tif",
         result.phase,
@@ -137,16 +134,14 @@ def _write_images(result: Result, unwrapped: NDArray[Any], flat: NDArray[Any], t
         channels=["phase_unwrapped"],
         description="phase in radians, with whole turns added so that neighbouring pixels are continuous",
     )
-    write_ome_tiff(
-        target / "phase_flat.ome.tif",
-        flat,
-        pixel=result.pixel,
-        channels=["phase_flat"],
-        description=(
-            "unwrapped phase in radians without ramp and curvature of its background, for viewing; to measure, use "
-            "phase.ome.tif"
-        ),
-    )
+    if kind != "none":
+        write_ome_tiff(
+            target / "phase_flat.ome.tif",
+            flat,
+            pixel=result.pixel,
+            channels=["phase_flat"],
+            description=f"unwrapped phase in radians {WORDS[kind]}, for viewing; to measure, use phase.ome.tif",
+        )
     if result.absorption is not None:
         write_ome_tiff(
             target / "amplitude.ome.tif",
@@ -158,6 +153,7 @@ def _write_images(result: Result, unwrapped: NDArray[Any], flat: NDArray[Any], t
         channels["amplitude"] = lambda count: mean_levels(result.amplitude, count)
     rows, columns = result.phase.shape
     write_ome_zarr(target / "result.ome.zarr", channels, (rows, columns), result.pixel, name="fouriscope result")
+    note_background(target / "result.ome.zarr", kind)
 
 
 def _write_object(result: Result, path: Path) -> None:
@@ -192,20 +188,3 @@ def _pupil_numbers(result: Result) -> dict[str, object]:
         return {}
     source = "recovered" if result.pupil_recovered else "model"
     return {"pupil": {"source": source, "shape": list(result.pupil.shape), "na_step": list(result.pupil_na_step)}}
-
-
-def _pupil_view(result: Result) -> plots.PupilView | None:
-    if result.pupil is None or result.pupil_na_step is None or result.geometry is None:
-        return None
-    return plots.PupilView(
-        result.pupil, result.pupil_na_step, result.geometry.objective_na, recovered=result.pupil_recovered
-    )
-
-
-def _led_view(result: Result) -> plots.LEDView | None:
-    geometry = result.geometry
-    if geometry is None:
-        return None
-    return plots.LEDView(
-        geometry.na, geometry.bright_field, geometry.objective_na, gains=geometry.gains, nominal=geometry.nominal_na
-    )

@@ -11,7 +11,7 @@ from fouriscope.run.folder import RunFolder
 from fouriscope.run.memory import return_free_memory
 from fouriscope.run.result import Result
 from fouriscope.run.snapshot import Snapshot, SnapshotWriter, write_snapshot
-from fouriscope.solvers import Callback, History, Record, Solver
+from fouriscope.solvers import INTERRUPTED, Callback, History, Record, Solver
 from fouriscope.verdict import Verdict
 
 CHECKPOINT_SECONDS = 10.0
@@ -49,7 +49,7 @@ def solve_into(
             with _writing(run):
                 run.write_checkpoint(solver.state(), len(history))
                 picture.now(solver)
-        verdict = judged() if judged is not None and reason != "interrupted" else None
+        verdict = judged() if judged is not None and reason != INTERRUPTED else None
         solver.fidelity.release_memory()  # pictures need the room
         return_free_memory()
         result = Result.of(
@@ -60,7 +60,7 @@ def solve_into(
         )
         with _writing(run):
             result.write_into(run)
-            run.write_status("interrupted" if reason == "interrupted" else "finished", reason)
+            run.write_status("interrupted" if reason == INTERRUPTED else "finished", reason)
             run.close()
     except KeyboardInterrupt:
         _note(run, "interrupted", "in the middle of an iteration")

@@ -31,7 +31,7 @@ from fouriscope.settings.measured import (
     SquareSection,
 )
 from fouriscope.settings.methods import ADMM, EPRY, METHODS, RED, AnyMethod, Method, PnP, Spectral, method_of
-from fouriscope.settings.parts import Alignment, Calibration, Object, Stop, Verdict, switched
+from fouriscope.settings.parts import Alignment, Calibration, Object, Output, Stop, Verdict, switched
 
 __all__ = [
     "ADMM",
@@ -50,6 +50,7 @@ __all__ = [
     "Method",
     "MicroscopeSection",
     "Object",
+    "Output",
     "PnP",
     "PositionsSection",
     "PupilSection",
@@ -75,6 +76,7 @@ class ReconstructionConfig(Section):
     calibration: Calibration = Calibration()
     solver: AnyMethod = PnP()
     stop: Stop = Stop()
+    output: Output = Output()
     prior: dict[str, Any] = Field(default_factory=lambda: {"name": "tv"})
     prior_absorption: dict[str, Any] | None = None
 

@@ -144,6 +144,20 @@ class Verdict(Section):
     enabled: bool = Field(default=True, description="judge the run, which takes a few seconds at its end")
 
 
+class Output(Section):
+    """[output]: what is written at the end of a run.
+
+    >>> Output(phase_background="plane").phase_background
+    'plane'
+    """
+
+    phase_background: Literal["none", "constant", "plane", "curved"] = Field(
+        default="curved",
+        description="what `phase_flat` has taken off: nothing (it is not written then), a constant, also a ramp, also "
+        "curvature",
+    )
+
+
 def switches(section: type[Section]) -> list[str]:
     """The keys of a section that are on or off."""
     return [key for key, field in section.model_fields.items() if field.annotation is bool]

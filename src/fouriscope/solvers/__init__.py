@@ -1,7 +1,7 @@
 """x^k: one loop, and a step() for each method."""
 
 from fouriscope.solvers.admm import ADMM
-from fouriscope.solvers.base import Callback, Solver, SolverState, StepReport
+from fouriscope.solvers.base import BY_CALLBACK, INTERRUPTED, Callback, Solver, SolverState, StepReport, reason_of
 from fouriscope.solvers.descent import Descent
 from fouriscope.solvers.epry import EPRY
 from fouriscope.solvers.history import History, Record
@@ -13,7 +13,9 @@ from fouriscope.solvers.stopping import AllOf, AnyOf, Iterations, Residual, Seco
 
 __all__ = [
     "ADMM",
+    "BY_CALLBACK",
     "EPRY",
+    "INTERRUPTED",
     "RED",
     "AllOf",
     "AnyOf",
@@ -31,5 +33,6 @@ __all__ = [
     "StepReport",
     "StopRule",
     "bright_field_deconvolution",
+    "reason_of",
     "starting_point",
 ]

@@ -10,7 +10,7 @@ from numba import njit
 
 from fouriscope.fidelity import AmplitudeLoss
 from fouriscope.fidelity.kernels import loss_row
-from fouriscope.forward.kernels import PIECE, box_to_field, crop_spectrum, field_to_half
+from fouriscope.forward.kernels import PIECE, box_to_field, copy_row, crop_spectrum, field_to_half
 
 # The gradient of the amplitude loss is what EPRY does to a field: it takes off the change to the measured modulus.
 change_row = njit(**PIECE)(AmplitudeLoss.row)
@@ -111,7 +111,7 @@ def sweep(  # type: ignore[no-untyped-def]
             if is_projection:
                 misfit += loss_row(row, frame[r], mask[r], eps)
             else:
-                row_copy[:] = row
+                copy_row(row, row_copy)
                 misfit += loss_row(row_copy, frame[r], mask[r], eps)
                 change_row(row, frame[r], mask[r], real(0))
             light += light_row(frame[r], mask[r])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fouriscope.fidelity.kernels import clear_margin, factors_of, loss_row, roots, scale_window
-from fouriscope.forward.kernels import add_intensity, box_to_field, crop_spectrum, field_to_half
+from fouriscope.forward.kernels import add_intensity, box_to_field, copy_row, crop_spectrum, field_to_half
 from fouriscope.solvers._epry_kernels import change_row, light_row, product, pull
 
 
@@ -87,7 +87,8 @@ def sweep_sums(  # type: ignore[no-untyped-def]
             scale_window(fields[k], intensity, margin)
             clear_margin(fields[k], margin)
             field_to_half(fields[k], half)
-            changes[k] = half[: shape[0]]
+            for r in range(shape[0]):
+                copy_row(half[r], changes[k, r])
         # O before its update pulls C, so C goes first.
         if beta > 0 and brightest > 0:
             for k in range(count):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -21,7 +21,7 @@ from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.reductions import distance, spread
 from fouriscope.solvers.history import History, Record
 from fouriscope.solvers.stopping import StopRule
-from fouriscope.solvers.truth import observed_phase, observed_truth
+from fouriscope.solvers.truth import TruthScore, observed_phase, observed_truth
 
 
 class StepReport(NamedTuple):
@@ -47,7 +47,21 @@ class SolverState:
         return {key.removeprefix(prefix): array for key, array in self.arrays.items() if key.startswith(prefix)}
 
 
-Callback = Callable[["Solver", Record], bool | None]
+# Called after every iteration. True, or a reason in words, ends the run; None and False let it go on.
+Callback = Callable[["Solver", Record], bool | str | None]
+# The reason that Ctrl-C gives: such a run is not at its end and can be resumed.
+INTERRUPTED = "interrupted"
+BY_CALLBACK = "a callback returned True"
+
+
+def reason_of(answers: Iterable[bool | str | None]) -> str | None:
+    """Why callbacks with these ``answers`` end a run; None if they do not.
+
+    >>> reason_of([None, False]), reason_of([None, True]), reason_of(["sharp enough", True])
+    (None, 'a callback returned True', 'sharp enough')
+    """
+    asked = next((answer for answer in answers if answer), None)
+    return asked if asked is None or isinstance(asked, str) else BY_CALLBACK
 
 
 class Solver(ABC):
@@ -86,7 +100,8 @@ class Solver(ABC):
         self.calibration: Calibration | None = None
         self.frames_arrived: float = math.nan
         self._has_estimate = False
-        self._truth = observed_truth(fidelity.model, truth)
+        known = observed_truth(fidelity.model, truth)
+        self._score = None if known is None else TruthScore(known)
 
     @property
     def x(self) -> RealArray:
@@ -164,7 +179,10 @@ class Solver(ABC):
 
     @door
     def solve(self, stop: StopRule, callbacks: Sequence[Callback] = ()) -> History:
-        """Iterate until ``stop`` says so, or a callback returns True. The start and callbacks are outside the clock."""
+        """Iterate until ``stop`` says so, or a callback returns True or a reason.
+
+        The clock counts neither the start nor the callbacks. :attr:`stop_reason` then says why it ended.
+        """
         self.begin()
         self.stop_reason = stop(self.history)
         while self.stop_reason is None:
@@ -187,10 +205,8 @@ class Solver(ABC):
                 frames_arrived=self.frames_arrived,
             )
             self.history.append(record)
-            interrupted = [bool(callback(self, record)) for callback in callbacks]
-            self.stop_reason = stop(self.history)
-            if self.stop_reason is None and any(interrupted):
-                self.stop_reason = "interrupted"
+            answers = [callback(self, record) for callback in callbacks]
+            self.stop_reason = stop(self.history) or reason_of(answers)
         return self.history
 
     def _common_arrays(self) -> dict[str, NDArray[Any]]:
@@ -207,9 +223,9 @@ class Solver(ABC):
             self.calibration.load_state_arrays(state.part("calibration"), self.fidelity)
 
     def _snr(self) -> metrics.SNR:
-        if self._truth is None or not np.ptp(self._truth):  # an empty slide has no signal to speak of
+        if self._score is None or not self._score.varies:
             return metrics.SNR(math.nan, math.nan)
-        return metrics.snr_both(self.observed(), self._truth)
+        return self._score(self.observed())
 
 
 def relative_distance(x: RealArray, s: RealArray) -> float:

@@ -125,11 +125,9 @@ class Bench:
     def _run(self, solver: Solver, share: float) -> None:
         """Some of the configured iterations; other limits would compare trials of different lengths."""
         iterations = self.config.stop.iterations
-        solver.solve(
-            Iterations(max(5, round(share * (iterations if isinstance(iterations, int) else ITERATIONS)))),
-            self.callbacks,
-        )
-        if solver.stop_reason == "interrupted":
+        stop = Iterations(max(5, round(share * (iterations if isinstance(iterations, int) else ITERATIONS))))
+        solver.solve(stop, self.callbacks)
+        if stop(solver.history) is None:  # a callback ended it before
             raise KeyboardInterrupt
 
     def _solver(self, value: float | None) -> Solver:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.acquisition.units import warn_of_counts
 from fouriscope.checks import door, require_at_least
 from fouriscope.choices import Choices, choose
 from fouriscope.errors import DivergenceError, InvalidInputError
@@ -84,6 +85,7 @@ def tune(
         raise InvalidInputError(f"factor must be more than 1, got {factor:g}")
     require_at_least("evaluations", evaluations, 1)
     chosen = choose(data, measured=not data.periodic, **choices)
+    warn_of_counts(data, stacklevel=3)
     return tune_config(
         data,
         chosen.config,

@@ -20,7 +20,7 @@ class FieldImages(PyramidImages):
     """Images of one field folder, by the names of :data:`~fouriscope.viewer.images.IMAGE_NAMES`."""
 
     def __init__(self, files: FolderFiles) -> None:
-        super().__init__(files, PYRAMID, ("phase", "amplitude"))
+        super().__init__(files, PYRAMID, ("phase", "amplitude", "phase_flat"))
 
     def source(self) -> str | None:
         return next((name for name in (PYRAMID, THUMBNAIL) if self.files.exists(name)), None)

@@ -19,7 +19,7 @@ from fouriscope.run.stored_arrays import LARGEST_IMAGE, read_npy, read_tiff, rea
 
 FloatImage = NDArray[np.float32]
 # The order in which the page offers them.
-IMAGE_NAMES = ("phase", "amplitude", "spectrum", "pupil_amplitude", "pupil_phase")
+IMAGE_NAMES = ("phase", "amplitude", "spectrum", "pupil_amplitude", "pupil_phase", "phase_flat")
 # Of three wavelengths, on one grid.
 COLOUR_NAMES = tuple(f"{name}_{colour}" for name in ("amplitude", "phase_flat") for colour in COLOURS)
 METRES_TO_MICROMETRES = 1e6
@@ -92,7 +92,7 @@ class RunImages:
             absorbs, has_pupil = "absorption" in held, "pupil" in held
         else:
             absorbs, has_pupil = self._has("amplitude.ome.tif"), self._has("pupil.npy")
-        wanted = {"phase": True, "amplitude": absorbs, "spectrum": True}
+        wanted = {"phase": True, "phase_flat": self._is_flattened(), "amplitude": absorbs, "spectrum": True}
         wanted |= {"pupil_amplitude": has_pupil, "pupil_phase": has_pupil}
         return [name for name in IMAGE_NAMES if wanted[name]]
 
@@ -101,7 +101,10 @@ class RunImages:
         if self.source() is None:
             raise RunFolderError("this run has no picture yet; one is written after the first iteration")
         with ONE_AT_A_TIME, reading(name):
-            made = self._of_snapshot(name) if self.source() == SNAPSHOT_NAME else self._of_result(name)
+            if name == "phase_flat":
+                made = self._flattened() if self._is_flattened() else None
+            else:
+                made = self._of_snapshot(name) if self.source() == SNAPSHOT_NAME else self._of_result(name)
         if made is None:
             raise RunFolderError(f"this run has no {name.replace('_', ' ')}")
         return made
@@ -137,6 +140,14 @@ class RunImages:
         if amplitude is not None and amplitude.shape != phase.shape:
             raise RunFolderError(f"phase and amplitude differ in shape, {phase.shape} and {amplitude.shape}")
         return _object(name, phase, amplitude, pixel, geometry.get("wavelength_m", 0.0))
+
+    def _is_flattened(self) -> bool:
+        """Whether there is a phase without its background that belongs to the rest: not while a run goes on."""
+        return self._has("phase_flat.ome.tif") and self.files.json("status.json").get("state") != "running"
+
+    def _flattened(self) -> ShownImage | None:
+        pixel = self._json("result/summary.json", schema.Summary)["pixel_size_m"]
+        return _object("phase", self._tiff("phase_flat.ome.tif"), None, pixel, 0.0)
 
     def _has(self, name: str) -> bool:
         return self.files.exists(f"result/{name}")

@@ -17,6 +17,7 @@ from fouriscope.fidelity import DataFidelity
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.folder_files import FolderFiles
 from fouriscope.run.found import found_so_far
+from fouriscope.viewer.expected_noise import expected_misfits
 
 FloatArray = NDArray[np.float32]
 # Bytes of a checkpoint that is read for looking.
@@ -36,6 +37,7 @@ class Predictions:
         self._version: int | None = None
         self._state: tuple[DataFidelity, NDArray[Any]] | None = None
         self._misfits: NDArray[np.float64] | None = None
+        self._expected: NDArray[np.float64] | None = None
 
     def version(self) -> int | None:
         """Of the checkpoint; None where there is none."""
@@ -62,6 +64,14 @@ class Predictions:
                 self._misfits = fidelity.misfits(x)
             return self._misfits
 
+    def expected_misfits(self) -> NDArray[np.float64]:
+        """What noise alone would leave of each LED's frame, in the same loss."""
+        with self._lock:
+            fidelity, x = self._current()
+            if self._expected is None:
+                self._expected = expected_misfits(fidelity, x)
+            return self._expected
+
     def pixel(self) -> float:
         """Of a frame, at the sample, in metres."""
         with self._lock:
@@ -76,5 +86,5 @@ class Predictions:
             for name in ("config.toml", "provenance.json", "checkpoint.npz"):
                 self._files.path(name)  # raises if it is a way out of the folder
             self._state = found_so_far(RunFolder.open(self._files.root), most=LARGEST_CHECKPOINT)
-            self._version, self._misfits = version, None
+            self._version, self._misfits, self._expected = version, None, None
         return self._state

@@ -25,6 +25,7 @@ from fouriscope.viewer.images import COLOUR_NAMES, RunImages
 from fouriscope.viewer.metrics_file import MetricsFile, finite
 from fouriscope.viewer.predictions import Predictions
 from fouriscope.viewer.pyramid_images import COLOUR_PYRAMID, PyramidImages
+from fouriscope.viewer.summaries import summary_of
 
 # What is watched for changes, and what the page is told has changed.
 WATCHED = {
@@ -93,17 +94,22 @@ class ViewedRun:
             began = "field" if self.is_field else "colour" if self.is_colour else None
             command = "fouriscope resume" if began is None else f"the `fouriscope {began}` command that began it"
             return {"state": "stalled", "message": f"Its process ended unexpectedly. Continue it with {command}."}
-        verdict = self._verdict() if state == "finished" else ""
-        return {"state": state, "message": ". ".join(words for words in (reason, verdict) if words)}
+        return {"state": state, "message": reason, "verdict": self._verdict() if state == "finished" else None}
 
-    def _verdict(self) -> str:
-        """The verdict of a finished run in one sentence, if it has one."""
+    def _verdict(self) -> dict[str, Any] | None:
+        """What a finished run says about itself, if it does: a level, a sentence, and warnings."""
         if not self.files.exists("result/summary.json"):
-            return ""
+            return None
         try:
-            return str(self.files.json("result/summary.json")["verdict"]["sentence"])
+            found = self.files.json("result/summary.json")["verdict"]
+            warnings = [str(warning) for warning in found["warnings"]]
+            return {"level": str(found["level"]), "sentence": str(found["sentence"]), "warnings": warnings}
         except (KeyError, TypeError):  # of an older version, or of a field
-            return ""
+            return None
+
+    def summary(self) -> list[dict[str, Any]]:
+        """The run in a few lines: :func:`fouriscope.viewer.summaries.summary_of`."""
+        return summary_of(self.files)
 
     def _progress(self, state: str) -> dict[str, Any]:
         if self.is_field:
@@ -136,8 +142,9 @@ class ViewedRun:
         return self.files.data(FIGURES[name])
 
     def leds(self, *, with_misfits: bool) -> dict[str, Any]:
-        """The LEDs by column; ``with_misfits`` computes those that the run itself did not write."""
-        leds: dict[str, Any] = {"objective_na": None, "na": [], "weight": [], "misfit": [], "arrived": []}
+        """The LEDs by column; ``with_misfits`` computes those that the run itself did not write, and those that noise
+        alone would leave, which are unknown otherwise."""
+        leds: dict[str, Any] = {"objective_na": None, "na": [], "weight": [], "misfit": [], "noise": [], "arrived": []}
         images = self.images
         if isinstance(images, RunImages) and images.source() == SNAPSHOT_NAME:
             snapshot = images.snapshot()
@@ -151,12 +158,14 @@ class ViewedRun:
             misfit, weight, arrived = np.full(len(na), np.nan), np.ones(len(na)), np.ones(len(na), bool)
         else:
             return leds
-        if with_misfits and np.isnan(misfit).all():
-            misfit = self.predictions.misfits()
+        noise = np.full(len(na), np.nan)
+        if with_misfits:
+            misfit = self.predictions.misfits() if np.isnan(misfit).all() else misfit
+            noise = self.predictions.expected_misfits()
         if not (np.isfinite(na).all() and np.isfinite(weight).all()):
             raise RunFolderError("directions or weights of LEDs are not finite")
-        known = [float(value) if np.isfinite(value) else None for value in misfit]
-        return leds | {"na": na.tolist(), "weight": weight.tolist(), "misfit": known, "arrived": arrived.tolist()}
+        known = {"misfit": finite_or_none(misfit), "noise": finite_or_none(noise)}
+        return leds | known | {"na": na.tolist(), "weight": weight.tolist(), "arrived": arrived.tolist()}
 
     def _table_of_leds(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         text = self.files.text("result/geometry.csv")
@@ -165,6 +174,11 @@ class ViewedRun:
             return np.array([[float(row["na_y"]), float(row["na_x"])] for row in rows]).reshape(-1, 2)
         except (KeyError, ValueError, TypeError, csv.Error) as error:
             raise RunFolderError(f"result/geometry.csv was not written by a run ({error})") from error
+
+
+def finite_or_none(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]:
+    """As JSON can hold them."""
+    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def is_colour(files: FolderFiles) -> bool:

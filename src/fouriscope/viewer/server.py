@@ -86,6 +86,7 @@ def _routes(runs: list[ViewedRun], watcher: Watcher) -> Starlette:
             Route("/api/events", events),
             Route("/api/runs/{run:int}", of_run(lambda run, request: JSONResponse(run.describe()))),
             Route("/api/runs/{run:int}/config", of_run(lambda run, request: PlainTextResponse(run.config()))),
+            Route("/api/runs/{run:int}/summary", of_run(lambda run, request: JSONResponse(run.summary()))),
             Route("/api/runs/{run:int}/metrics", of_run(_metrics)),
             Route("/api/runs/{run:int}/leds", of_run(_leds)),
             Route("/api/runs/{run:int}/image/{name}", of_run(_image)),

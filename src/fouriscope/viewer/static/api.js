@@ -8,6 +8,7 @@ async function get(address, options) {
 
 export const runs = async () => (await get('api/runs')).json();
 export const run = async (index) => (await get(`api/runs/${index}`)).json();
+export const summary = async (index) => (await get(`api/runs/${index}/summary`)).json();
 export const config = async (index) => (await get(`api/runs/${index}/config`)).text();
 export const figureAddress = (index, name, version) => `api/runs/${index}/figures/${name}?v=${version}`;
 export const imageAddress = (index, name) => `api/runs/${index}/image/${name}`;

@@ -1,9 +1,10 @@
 // The buttons above the stage: what is shown, and how runs are compared.
 
-import { MODES, QUANTITIES, element, on, set, state } from './store.js';
+import { MODES, QUANTITIES, TOOLS, element, on, set, state } from './store.js';
 
 const quantities = document.getElementById('quantities');
 const modes = document.getElementById('modes');
+const tools = document.getElementById('tools');
 const pair = document.getElementById('pair');
 const choices = { first: document.getElementById('first'), second: document.getElementById('second') };
 
@@ -16,6 +17,7 @@ function draw() {
   for (const button of modes.children) {
     button.setAttribute('aria-pressed', String(button.dataset.mode === state.mode));
   }
+  for (const button of tools.children) button.setAttribute('aria-pressed', String(button.dataset.tool === state.tool));
   modes.hidden = state.runs.length < 2;
   pair.hidden = state.mode === 'side';
   for (const [key, select] of Object.entries(choices)) {
@@ -32,6 +34,9 @@ export function begin() {
   }
   for (const [name, text] of Object.entries(MODES)) {
     modes.append(element('button', { 'data-mode': name, onclick: () => set({ mode: name }) }, text));
+  }
+  for (const [name, text] of Object.entries(TOOLS)) {
+    tools.append(element('button', { 'data-tool': name, onclick: () => set({ tool: name }) }, text));
   }
   for (const [key, select] of Object.entries(choices)) {
     select.addEventListener('change', () => set({ [key]: Number(select.value) }));

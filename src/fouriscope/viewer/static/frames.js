@@ -2,6 +2,7 @@
 
 import * as api from './api.js';
 import { DIVERGING, table } from './colormaps.js';
+import { enlarging } from './enlarge.js';
 import { number } from './scale.js';
 import { element, state } from './store.js';
 
@@ -25,7 +26,8 @@ export async function showFrames(place) {
     const canvas = element('canvas', { width: image.columns, height: image.rows, 'data-kind': kinds[i] });
     paint(canvas, image, ...scales[i]);
     const range = `${number(scales[i][0])} … ${number(scales[i][1])}`;
-    return element('figure', {}, element('figcaption', {}, `${KINDS[kinds[i]]}, ${range}`), canvas);
+    const caption = `${KINDS[kinds[i]]}, ${range}`;
+    return element('figure', {}, element('figcaption', {}, caption), enlarging(canvas, `LED ${led}: ${caption}`));
   });
   place.replaceChildren(element('div', { id: 'frames', 'data-led': led }, ...figures));
   return `LED ${led} of ${state.runs[ledRun].name}`;

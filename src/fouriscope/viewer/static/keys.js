@@ -47,13 +47,14 @@ export const showHelp = () => (help.open ? help.close() : help.showModal());
 const nextLed = (by) => choose(state.led === null ? 0 : state.led + by);
 
 const MODE_KEYS = { s: 'side', w: 'swipe', b: 'blink', d: 'difference' };
+const TOOL_KEYS = { v: 'move', g: 'line', h: 'region' };
 const ARROWS = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
 // [what is pressed, what it is called, what it does]
 const KEYS = [
   [
-    ['1', '2', '3', '4', '5'],
-    'phase, amplitude, spectrum, pupil amplitude, pupil phase',
+    ['1', '2', '3', '4', '5', '6'],
+    'phase, amplitude, spectrum, pupil amplitude, pupil phase, phase without its background',
     (key) => quantity(Number(key) - 1),
   ],
   [Object.keys(MODE_KEYS), 'side by side, swipe, blink, difference', (key) => mode(MODE_KEYS[key])],
@@ -63,6 +64,7 @@ const KEYS = [
   [Object.keys(ARROWS), 'move', (key) => move(...ARROWS[key])],
   [['f', '0'], 'the whole image', fit],
   [[',', '.'], 'edge of the swipe to the left, to the right', (key) => swipe(key === ',' ? -0.05 : 0.05)],
+  [['v', 'g', 'h'], 'a drag moves, draws a line, draws a region', (key) => set({ tool: TOOL_KEYS[key] })],
   [['a'], 'colour scale from the data', automatic],
   [['m'], 'next colour map', nextMap],
   [['p'], 'wrapped phase, with a cyclic map', () => set({ wrapped: !state.wrapped })],
@@ -79,7 +81,7 @@ export function begin() {
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest('input:not([type=checkbox]), select, textarea')) return;
-    if (help.open && event.key !== '?') return;
+    if (document.querySelector('dialog[open]') && !(help.open && event.key === '?')) return;
     const action = actions.get(event.key);
     if (!action) return;
     event.preventDefault();

@@ -1,13 +1,15 @@
 // The map of the LEDs: which frames are there, what they weigh, how well they are explained.
 
 import * as api from './api.js';
-import { colour } from './colormaps.js';
-import { number } from './scale.js';
+import { colour, table } from './colormaps.js';
+import { number, paintBar } from './scale.js';
 import { atMostEvery, on, set, state, tell } from './store.js';
 
-const SHOWN = { misfit: 'misfit', weight: 'weight', arrived: 'arrived' };
+const SHOWN = { relative: 'misfit / noise', misfit: 'misfit', weight: 'weight', arrived: 'arrived' };
 const SVG = 'http://www.w3.org/2000/svg';
+const card = document.getElementById('leds');
 const map = document.getElementById('led-map');
+const bar = document.getElementById('led-scale');
 const note = document.getElementById('led-note');
 const shown = document.getElementById('led-colour');
 const ofRun = document.getElementById('led-run');
@@ -26,7 +28,9 @@ const renew = atMostEvery(2000, async () => {
     draw();
     // While a run works its processor is its own: then only what it writes is shown.
     const idle = state.runs[run]?.state !== 'running';
-    if (shown.value === 'misfit' && leds.na.length && leds.misfit.every((value) => value === null) && idle) {
+    const unknown = { relative: leds.noise, misfit: leds.misfit }[shown.value] ?? [0];
+    if (leds.na.length && unknown.every((value) => value === null) && idle) {
+      card.classList.add('busy');
       say('computing the misfit of each LED …');
       leds = await api.leds(run, true);
     }
@@ -35,6 +39,8 @@ const renew = atMostEvery(2000, async () => {
     before = '';
     draw();
     say(error.message);
+  } finally {
+    card.classList.remove('busy');
   }
 });
 
@@ -48,8 +54,15 @@ function node(tag, attributes) {
   return made;
 }
 
+/** What the colours show, for each LED; null where it is not known. */
+function valuesOf(name) {
+  if (name !== 'relative') return leds[name];
+  return leds.misfit.map((value, i) => (value === null || !leds.noise[i] ? null : value / leds.noise[i]));
+}
+
 function draw() {
   map.replaceChildren();
+  bar.hidden = true;
   if (!leds || !leds.na.length) {
     say(leds ? 'The LEDs are known when the first picture is written.' : '');
     return;
@@ -58,7 +71,10 @@ function draw() {
   const svg = node('svg', { viewBox: `${-reach} ${-reach} ${2 * reach} ${2 * reach}`, role: 'group' });
   if (leds.objective_na) svg.append(node('circle', { class: 'pupil', r: leds.objective_na }));
   const radius = 0.46 * spacing(leds.na);
-  const fractions = fractionsOf(leds[shown.value]);
+  const values = valuesOf(shown.value);
+  const scale = scaleOf(values);
+  const fractions = values.map((value) => (value === null || !scale ? null : scale.fraction(Number(value))));
+  drawBar(scale);
   leds.na.forEach(([y, x], led) => {
     const circle = node('circle', { class: 'led', cx: x, cy: y, r: radius, 'data-led': led });
     circle.style.strokeWidth = String(radius * 0.5);
@@ -81,13 +97,27 @@ function fillOf(led, fraction) {
   return fraction === null ? 'var(--quiet)' : colour('viridis', fraction);
 }
 
-/** 0 … 1 for each LED, over the logarithm where values span decades; null where nothing is known. */
-function fractionsOf(values) {
-  const known = values.filter((value) => Number.isFinite(value) && value !== null);
-  const positive = known.length && known.every((value) => value > 0) && Math.max(...known) > 20 * Math.min(...known);
-  const scaled = (value) => (positive ? Math.log(value) : Number(value));
-  const [low, high] = [Math.min(...known.map(scaled)), Math.max(...known.map(scaled))];
-  return values.map((value) => (value === null ? null : high > low ? (scaled(value) - low) / (high - low) : 0.5));
+/** {low, high, fraction}: from values to 0 … 1, over the logarithm where they span decades; null if none is known. */
+function scaleOf(values) {
+  const known = values.filter((value) => value !== null && Number.isFinite(Number(value))).map(Number);
+  if (!known.length) return null;
+  const isRelative = shown.value === 'relative';
+  // Beside noise, 1 is always on the scale, and what is hardly above it does not look bad.
+  if (isRelative) known.push(1, 2);
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const log = low > 0 && (isRelative || high > 20 * low);
+  const scaled = log ? Math.log : (value) => value;
+  const [from, to] = [scaled(low), scaled(high)];
+  return { low, high, log, fraction: (value) => (to > from ? (scaled(value) - from) / (to - from) : 0.5) };
+}
+
+function drawBar(scale) {
+  bar.hidden = !scale || shown.value === 'arrived';
+  if (bar.hidden) return;
+  const unit = shown.value === 'relative' ? ' × noise' : '';
+  for (const end of ['low', 'high']) document.getElementById(`led-${end}`).textContent = unit ? `${Number(scale[end].toPrecision(2))}${unit}` : number(scale[end]);
+  const canvas = document.getElementById('led-bar');
+  paintBar(canvas.getContext('2d'), 0, 0, canvas.width, canvas.height, table('viridis'));
 }
 
 /** The distance between neighbours: the median of each LED's nearest, of some LEDs. */
@@ -108,6 +138,8 @@ function describe(led) {
   if (!leds.arrived[led]) return [...parts, 'not arrived yet'].join(' · ');
   if (leds.weight[led] !== 1) parts.push(leds.weight[led] ? `weight ${number(leds.weight[led])}` : 'left out');
   if (leds.misfit[led] !== null) parts.push(`misfit ${number(leds.misfit[led])}`);
+  const relative = valuesOf('relative')[led];
+  if (relative !== null) parts.push(`${Number(relative.toPrecision(2))} × what noise leaves`);
   return parts.join(' · ');
 }
 

@@ -4,6 +4,8 @@ import * as api from './api.js';
 import * as controls from './controls.js';
 import * as convergence from './convergence.js';
 import * as details from './details.js';
+import * as enlarge from './enlarge.js';
+import * as histogram from './histogram.js';
 import { image, renew } from './images.js';
 import * as keys from './keys.js';
 import * as leds from './leds.js';
@@ -69,7 +71,9 @@ function lost() {
   tell('runs');
 }
 
-const parts = [theme, controls, scale, stage, pointer, convergence, leds, details, runlist, saving, keys];
+const parts = [
+  theme, controls, scale, histogram, stage, pointer, convergence, leds, details, enlarge, runlist, saving, keys,
+];
 for (const part of parts) part.begin();
 begin().catch(lost);
 api.listen(changed, () => state.runs.length && begin().catch(lost), lost);

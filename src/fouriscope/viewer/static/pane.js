@@ -1,5 +1,6 @@
-// One picture on the stage: a canvas with the image, its scale bar and the line of the profile.
+// One picture on the stage: a canvas with the image, its scale bar, and what was drawn to measure.
 
+import { extentOf, lengthOf, lengthText } from './measures.js';
 import { placing, pixelAt, roundLength } from './viewport.js';
 import { element } from './store.js';
 
@@ -88,17 +89,59 @@ export class Pane {
     context.fillRect(right - wide / 2 - width / 2, bottom - 8 * ratio, width, 3 * ratio);
   }
 
+  /** A line, with its length. */
   drawProfile(profile, view) {
-    const { image, context, ratio } = this;
+    const [from, to] = this.corners(profile, view);
+    this.outline((context) => {
+      context.moveTo(...from);
+      context.lineTo(...to);
+    });
+    this.tag(lengthText(lengthOf(profile, this.image), this.image.axisUnit), ...to);
+  }
+
+  /** A rectangle, with its width and height. */
+  drawRegion(region, view) {
+    const [[x, y], [u, v]] = this.corners(region, view);
+    this.outline((context) => context.rect(x, y, u - x, v - y));
+    const { height, width } = extentOf(region, this.image);
+    const unit = this.image.axisUnit;
+    this.tag(`${lengthText(width, unit)} × ${lengthText(height, unit)}`, Math.max(x, u), Math.max(y, v));
+  }
+
+  corners({ from, to }, view) {
+    const { image } = this;
     const place = this.place(view);
-    const at = ([u, v]) => [place.left + u * image.columns * place.across, place.top + v * image.rows * place.down];
+    return [from, to].map(([u, v]) => [
+      place.left + u * image.columns * place.across,
+      place.top + v * image.rows * place.down,
+    ]);
+  }
+
+  outline(path) {
+    const { context, ratio } = this;
     for (const [colour, width] of [['rgb(0 0 0 / 70%)', 4], ['#ffd24a', 2]]) {
       context.strokeStyle = colour;
       context.lineWidth = width * ratio;
       context.beginPath();
-      context.moveTo(...at(profile.from));
-      context.lineTo(...at(profile.to));
+      path(context);
       context.stroke();
     }
+  }
+
+  /** Words beside a place, inside the canvas. */
+  tag(text, x, y) {
+    const { context, ratio, canvas } = this;
+    context.font = `600 ${12 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
+    context.textAlign = 'left';
+    const wide = context.measureText(text).width + 12 * ratio;
+    const high = 20 * ratio;
+    const left = Math.max(2, Math.min(x + 6 * ratio, canvas.width - wide - 2));
+    const top = Math.max(2, Math.min(y + 6 * ratio, canvas.height - high - 2));
+    context.fillStyle = 'rgb(20 20 20 / 72%)';
+    context.beginPath();
+    context.roundRect(left, top, wide, high, 5 * ratio);
+    context.fill();
+    context.fillStyle = '#ffd24a';
+    context.fillText(text, left + 6 * ratio, top + 14 * ratio);
   }
 }

@@ -1,4 +1,4 @@
-// The mouse (or a finger) on a pane: move, zoom, read values, draw a line.
+// The mouse (or a finger) on a pane: move, zoom, read values, draw a line or a rectangle.
 
 import { image } from './images.js';
 import { number, unitName } from './scale.js';
@@ -20,14 +20,16 @@ function attach(pane) {
   canvas.addEventListener('pointerdown', (event) => {
     if (!pane.image || event.button !== 0) return;
     canvas.setPointerCapture(event.pointerId);
-    dragged = { x: event.clientX, y: event.clientY, line: event.shiftKey, from: fraction(pane, event) };
+    const tool = event.shiftKey ? 'line' : event.altKey ? 'region' : state.tool;
+    dragged = { x: event.clientX, y: event.clientY, tool, from: fraction(pane, event) };
   });
   canvas.addEventListener('pointermove', (event) => {
     hover(pane, event);
     if (!dragged || !pane.image) return;
-    if (dragged.line) {
-      set({ profile: { from: dragged.from, to: fraction(pane, event) } });
-      tell('profile');
+    if (dragged.tool !== 'move') {
+      const drawn = dragged.tool === 'line' ? 'profile' : 'region';
+      set({ [drawn]: { from: dragged.from, to: fraction(pane, event) } });
+      tell(drawn);
       return;
     }
     const [x, y] = [event.clientX - dragged.x, event.clientY - dragged.y].map((distance) => distance * pane.ratio);

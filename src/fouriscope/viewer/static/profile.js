@@ -2,6 +2,7 @@
 
 import { drawChart } from './chart.js';
 import { image } from './images.js';
+import { lengthOf, lengthText } from './measures.js';
 import { offsetOf, unitName } from './scale.js';
 import { QUANTITIES, colourOf, element, shownRuns, state } from './store.js';
 
@@ -48,5 +49,6 @@ export function showProfile(place) {
     log: false,
     empty: 'Nothing to draw.',
   });
-  return runs.some((run) => offsetOf(run)) ? 'constants between phases are removed' : '';
+  const length = first ? lengthText(lengthOf(state.profile, first), first.axisUnit) : '';
+  return `${length}${runs.some((run) => offsetOf(run)) ? ', constants between phases are removed' : ''}`;
 }

@@ -32,7 +32,14 @@ function card(about, run) {
   made.style.setProperty('--colour', colourOf(run));
   made.append(element('div', { class: 'bar' }, filled), facts(about, run));
   if (about.message) made.append(element('p', {}, about.message));
+  if (about.verdict) made.append(verdict(about.verdict));
   return made;
+}
+
+/** What the run says about itself; its warnings are in the summary, and here for who points at it. */
+function verdict({ level, sentence, warnings }) {
+  const title = warnings.length ? warnings.join('\n') : null;
+  return element('p', { class: 'verdict', 'data-level': level, title }, sentence);
 }
 
 function toggle(run) {

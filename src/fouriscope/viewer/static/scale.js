@@ -2,8 +2,8 @@
 
 import { CHOICES, CYCLIC, DIVERGING, table } from './colormaps.js';
 import { image } from './images.js';
-import { constantBetween, differenceLimits, limits, sameShape } from './statistics.js';
-import { isPhase, on, set, shownRuns, state, tell } from './store.js';
+import { constantBetween, differenceLimits, limits, sameShape, sorted, sortedDifferences } from './statistics.js';
+import { isPhase, on, set, shownRuns, state } from './store.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -44,7 +44,17 @@ export const differenceConstant = (a, b) => (isPhase(state.quantity) ? constantB
 export const number = (value) => (Number.isFinite(value) ? Number(value.toPrecision(4)).toString() : '–');
 export const unitName = (unit) => ({ rad: 'rad', log10: 'log₁₀', grey: 'grey' })[unit] ?? '';
 
-/** Draw the bar with its limits, and take limits that a person types. */
+/** Values of what is on the stage: [{values, offset}], some of each image, sorted. */
+export function samplesOnStage() {
+  const runs = shownRuns().filter((run) => image(run, state.quantity));
+  if (state.mode !== 'difference') {
+    return runs.map((run) => ({ values: sorted(image(run, state.quantity)), offset: offsetOf(run) }));
+  }
+  const [a, b] = runs.map((run) => image(run, state.quantity));
+  return b && sameShape(a, b) ? [{ values: sortedDifferences(a, b), offset: -differenceConstant(a, b) }] : [];
+}
+
+/** Take limits that a person types. */
 export function begin() {
   const map = $('map');
   for (const name of CHOICES) map.append(new Option(name, name));
@@ -53,18 +63,33 @@ export function begin() {
   $('wrapped').addEventListener('change', (event) => set({ wrapped: event.target.checked }));
   $('auto').addEventListener('click', automatic);
   for (const id of ['low', 'high']) {
-    $(id).addEventListener('change', () => {
-      const typed = [$('low'), $('high')].map((field) => Number(field.value.replace('−', '-').replace(',', '.')));
-      if (typed.every(Number.isFinite) && typed[0] < typed[1]) setLimits(typed);
-      else tell('draw'); // puts back what was there
-    });
+    $(id).addEventListener('change', take);
   }
   on('drawn', show);
 }
 
+/** Use what is typed, or mark what is wrong with it. */
+function take() {
+  const fields = [$('low'), $('high')];
+  const typed = fields.map(({ value }) => (value.trim() ? Number(value.replace('−', '-').replace(',', '.')) : NaN));
+  const isNumber = typed.map(Number.isFinite);
+  const inOrder = typed[0] < typed[1];
+  if (inOrder) setLimits(typed);
+  else mark(isNumber.every(Boolean) ? [true, true] : isNumber.map((known) => !known));
+}
+
+/** Mark the boxes that hold what is wrong, and say what is needed. */
+function mark(wrong) {
+  ['low', 'high'].forEach((id, i) => $(id).setAttribute('aria-invalid', String(wrong[i])));
+  const words = wrong[0] && wrong[1] ? 'The lower limit must be less than the upper one.' : 'This must be a number.';
+  $('scale-problem').textContent = words;
+  $('scale-problem').hidden = !wrong.some(Boolean);
+}
+
 export const automatic = () => setLimits(undefined);
 
-function setLimits(found) {
+export function setLimits(found) {
+  mark([false, false]);
   set({ limits: { ...state.limits, [limitsKey()]: found } });
 }
 
@@ -75,12 +100,12 @@ function show(scale) {
   $('scale').hidden = !scale;
   if (!scale) return;
   for (const [id, value] of [['low', scale.low], ['high', scale.high]]) {
-    if (document.activeElement !== $(id)) $(id).value = number(value);
+    const isWrong = $(id).getAttribute('aria-invalid') === 'true';
+    if (document.activeElement !== $(id) && !isWrong) $(id).value = number(value);
     $(id).disabled = scale.wrapped;
   }
   $('auto').setAttribute('aria-pressed', String(scale.automatic));
   $('unit').textContent = unitName(scale.unit);
-  paintBar($('colours').getContext('2d'), 0, 0, 180, 12, scale.table);
 }
 
 /** The colours from left to right. */

@@ -84,6 +84,7 @@ function paint(pane, scale) {
   painter.paint(pane.context, pane.canvas.width, pane.canvas.height, job);
   for (const run of needed) painted.set(run, image(run, quantity).version);
   if (state.profile) pane.drawProfile(state.profile, state.view);
+  if (state.region) pane.drawRegion(state.region, state.view);
   pane.drawScaleBar(state.view);
 }
 

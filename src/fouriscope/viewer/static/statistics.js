@@ -4,7 +4,7 @@ const SAMPLES = 40000;
 const kept = new WeakMap();
 
 /** Some finite values of an image, evenly spread and sorted. */
-function sorted(image) {
+export function sorted(image) {
   if (!kept.has(image)) {
     const values = image.values;
     // A stride that shares no factor with the row length, so that columns are all seen.
@@ -48,15 +48,21 @@ function once(compute) {
   };
 }
 
-/** The median of b − a: between two phases, the constant that no intensity can show. */
-export const constantBetween = once((a, b) => {
+/** Some finite values of b − a, evenly spread and sorted. */
+export const sortedDifferences = once((a, b) => {
   const differences = [];
   const stride = Math.max(1, Math.floor(a.values.length / SAMPLES)) | 1;
   for (let i = 0; i < a.values.length; i += stride) {
     const difference = b.values[i] - a.values[i];
     if (Number.isFinite(difference)) differences.push(difference);
   }
-  return differences.length ? quantile(Float32Array.from(differences).sort(), 0.5) : 0;
+  return Float32Array.from(differences).sort();
+});
+
+/** The median of b − a: between two phases, the constant that no intensity can show. */
+export const constantBetween = once((a, b) => {
+  const differences = sortedDifferences(a, b);
+  return differences.length ? quantile(differences, 0.5) : 0;
 });
 
 /** Limits of b − a − constant that hold all but a few values, as far below zero as above. */

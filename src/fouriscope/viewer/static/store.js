@@ -6,6 +6,7 @@ export const QUANTITIES = {
   spectrum: 'Spectrum',
   pupil_amplitude: 'Pupil amplitude',
   pupil_phase: 'Pupil phase',
+  phase_flat: 'Flat phase',
   amplitude_red: 'Red amplitude',
   amplitude_green: 'Green amplitude',
   amplitude_blue: 'Blue amplitude',
@@ -14,6 +15,8 @@ export const QUANTITIES = {
   phase_flat_blue: 'Blue phase',
 };
 export const MODES = { side: 'Side', swipe: 'Swipe', blink: 'Blink', difference: 'Difference' };
+// What a drag over an image does.
+export const TOOLS = { move: 'Move', line: 'Line', region: 'Region' };
 export const COLOURS = ['#0f79b8', '#d4641a', '#12936b', '#b9669b', '#c79100', '#4ea3d8', '#8a6d3b', '#7a67c7'];
 
 export const state = {
@@ -29,7 +32,9 @@ export const state = {
   wrapped: false,
   limits: {}, //      quantity → [low, high] where a person set them
   view: { x: 0.5, y: 0.5, zoom: 1 },
+  tool: 'move', //    what dragging does: a key of TOOLS
   profile: null, //   {from: [x, y], to: [x, y]} in fractions of the image
+  region: null, //    the same, opposite corners
   led: null,
   ledRun: 0,
 };
