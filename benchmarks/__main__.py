@@ -27,6 +27,7 @@ BENCHMARKS = (
     "cnn",
     "quality",
     "steps",
+    "passes",
     "alignment",
     "calibration",
     "die",

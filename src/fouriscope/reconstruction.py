@@ -49,8 +49,8 @@ def reconstruct(
     and what is left "auto" follows a recipe. For measured frames that is the one that ``fouriscope import`` writes: the
     microscope is aligned and calibrated from the frames, and the wave behind the sample is found by "spectral" steps
     with the amplitude loss, TV and a start by EPRY, in 150 iterations. For a simulated field that repeats itself
-    (``data.periodic``), whose microscope is known exactly, it is the paper's: a phase object, "pnp" steps with the
-    intensity loss, TV and a flat start, in 300 iterations, and neither alignment nor calibration.
+    (``data.periodic``), whose microscope is known exactly, it is a phase object, "pnp" steps with the loss that
+    fits the noise, TV and a flat start, in 300 iterations, and neither alignment nor calibration.
 
     What you set is used, and the rest follows the recipe, with two exceptions. With another object or loss than those
     of "spectral", the method is "pnp". "epry" takes no prior, and for measured frames it begins flat, recovers the
@@ -77,10 +77,12 @@ def reconstruct(
         shape, margin and precision. The automatic margin is none for periodic simulations and 16 frame pixels or a few
         more for measured frames, whose field continues beyond them.
     loss
-        "intensity" for additive noise, "poisson" for photon noise (``fs.PoissonLoss(background)`` to set its ε), or
-        "amplitude"; docs/solver.md says which loss suits which noise.
+        "auto" finds the loss from the noise in the frames, or is "amplitude" for measured ones. By hand: "intensity"
+        for additive noise, "poisson" for photon noise (``fs.PoissonLoss(background)`` to set its ε), or "amplitude";
+        docs/solver.md says which loss suits which noise.
     batch
-        Frames per iteration: by default 60, and all for "epry". ``None`` uses all of them in every iteration.
+        Frames per iteration. By default a tenth of them (20 to 60) if the loss is found from the noise, otherwise 60,
+        and all for "epry". ``None`` uses all of them in every iteration.
     align
         What to find from the frames beforehand: "circles", "exposure", "focus", "na", "array", "die", "edge",
         some of them, "all", or ``()`` for nothing; see :func:`fouriscope.align`.

@@ -31,7 +31,7 @@ def light(model: fs.ForwardModel) -> NDArray[Any]:
 
 def found(model: fs.ForwardModel, frames: NDArray[Any], mask: NDArray[Any] | None = None) -> CameraNoise:
     fidelity = DataFidelity(model, frames.astype(np.float32), mask=mask)
-    return noise_of(fidelity, np.arange(len(fidelity)))
+    return noise_of(fidelity.frames, fidelity.mask, model.geometry.bright_field, np.arange(len(fidelity)))
 
 
 @pytest.mark.parametrize("sigma", [0.003, 0.01, 0.05])

@@ -19,6 +19,8 @@ from fouriscope.cli.info_told import frames_told, optics_told
 from fouriscope.cli.last_resort import REFUSED
 from fouriscope.cli.options import Config, console_of
 from fouriscope.errors import FouriscopeError, InvalidInputError
+from fouriscope.fidelity import CameraNoise
+from fouriscope.fidelity.camera_noise import noise_of
 from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_geometry
@@ -51,6 +53,7 @@ def show_info(
     needed, free = memory_needed(geometry, described) / 2**20, memory_available() / 2**30
     console.print(f"memory                   {needed:.0f} MiB of {free:.1f} GiB free")
     told: dict[str, Any] = optics_told(config, report, memory_needed(geometry, described), memory_available())
+    told["noise"] = None
     if described.frames.path is None:
         if sheet is not None or frames:
             raise InvalidInputError("frames.path is missing: there is nothing to show without frames")
@@ -68,6 +71,9 @@ def show_info(
     if frames:
         _show_each(survey, geometry, rejected, strange, console)
     refusal = _refusal(described, base)
+    noise = None if refusal else _noise(seen, geometry)
+    if noise is not None:
+        console.print(f"noise                    {noise}")
     found = [] if refusal else concerns(described.frames, survey, geometry, exposures, rejected, seen.levels)
     if refusal and order_is_wrong(survey, geometry.na, geometry.optics.na, exposures, seen.levels):
         found = [WRONG_ORDER]
@@ -89,8 +95,15 @@ def show_info(
         console.print(f"{escape(str(sheet))}: contact sheet")
     if as_json:
         told |= {"frames": frames_told(survey, geometry, rejected, strange, each=frames), "sheet": sheet}
+        told["noise"] = None if noise is None else {"read": noise.read, "photon": noise.photon}
         print_json("info", told | {"warnings": worries, "ready": not refusal, "refusal": refusal, "verdict": verdict})
     return REFUSED if refusal else 0
+
+
+def _noise(seen: Described, geometry: Geometry) -> CameraNoise:
+    acquisition = seen.acquisition()
+    used = np.flatnonzero(acquisition.frame_weights > 0)
+    return noise_of(acquisition.frames, acquisition.mask, geometry.bright_field, used)
 
 
 def _refusal(config: RunConfig, base: Path) -> str:

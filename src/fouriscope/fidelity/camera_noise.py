@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.acquisition import Frames
+from fouriscope.acquisition.masks import mask_of
 from fouriscope.checks import door
-from fouriscope.fidelity.data import DataFidelity
 from fouriscope.fidelity.noise import corner_of_spectrum, only_lattice
 
 # Pixels are sorted by brightness into classes, so many by size and so many by width. Each shows one variance …
@@ -96,12 +97,17 @@ def camera_noise(
     return _line(light, squares, independent / max(len(light), 1))
 
 
-def noise_of(fidelity: DataFidelity, leds: NDArray[np.int64]) -> CameraNoise:
-    """The noise of the frames of ``leds``, from at most 32 bright-field and 32 dark-field ones, spread evenly."""
-    bright = fidelity.model.geometry.bright_field[leds]
+def noise_of(
+    frames: Frames, mask: Frames | NDArray[Any] | None, bright_field: NDArray[np.bool_], leds: NDArray[np.int64]
+) -> CameraNoise:
+    """The noise of the frames of ``leds``, from at most 32 bright-field and 32 dark-field ones, spread evenly.
+
+    ``bright_field`` has one bool for each frame, whether it is among ``leds`` or not.
+    """
+    bright = bright_field[leds]
     asked = spread_evenly(leds[bright]) + spread_evenly(leds[~bright])
-    masks = None if fidelity.mask is None else [fidelity.mask_of(led) for led in asked]
-    return camera_noise([fidelity.frames.frame(led) for led in asked], masks)
+    masks = None if mask is None else [mask_of(mask, led) for led in asked]
+    return camera_noise([frames.frame(led) for led in asked], masks)
 
 
 def spread_evenly(leds: NDArray[np.int64]) -> list[int]:

@@ -43,8 +43,8 @@ def start_run(
 ) -> Result:
     """Reconstruct what ``config`` describes (its relative paths start at ``base``) into a new run folder.
 
-    ``on_start`` is called after all checks, before the first iteration; ``tell`` with each finding of the alignment;
-    ``stage`` with what is being done.
+    ``on_start`` is called after all checks, before the first iteration; ``tell`` with each finding of the alignment and
+    of the solver; ``stage`` with what is being done.
     """
     RunFolder(folder).check_free()
     stage("reading the description")
@@ -65,7 +65,7 @@ def start_run(
         "alignment": {"notes": list(notes), "nominal_na": nominal.tolist()}
     }
     run = RunFolder.create(folder, resolved(config, base), origin)
-    return _solve(run, solver, acquisition, digest, config, callbacks, checkpoint_seconds, stage, on_start)
+    return _solve(run, solver, acquisition, digest, config, callbacks, checkpoint_seconds, stage, on_start, tell)
 
 
 def ready_acquisition(config: RunConfig, base: Path) -> Acquisition:
@@ -176,11 +176,16 @@ def _solve(
     checkpoint_seconds: float | None,
     stage: Callable[[str], object],
     on_start: Callable[[Geometry], object] | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> Result:
     def solve(keep: Callback) -> Solver:
         if on_start is not None:
             on_start(solver.fidelity.model.geometry)
         stage("starting the solver (on a new machine it is compiled first)")
+        solver.begin()
+        if tell is not None:
+            for finding in solver.findings:
+                tell(finding)
         solver.solve(build_stop(config.stop), [keep, *callbacks])
         return solver
 

@@ -135,6 +135,11 @@ class Solver(ABC):
         """λ of the prior of each image, as last used; 0 of a method without priors."""
         return [0.0 for _ in self.fidelity.model.object.channels]
 
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What the method has found about the frames before its first iteration, a sentence each."""
+        return ()
+
     @abstractmethod
     def step(self) -> StepReport:
         """One iteration; x is replaced only when it is complete."""

@@ -119,6 +119,10 @@ class Descent(Solver):
         """Take back what :meth:`own_state` gave."""
 
     @property
+    def findings(self) -> tuple[str, ...]:
+        return () if self.road is None else (f"noise: {self.road}",)
+
+    @property
     def priors(self) -> list[Prior]:
         return self.denoise.priors
 

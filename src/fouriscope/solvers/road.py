@@ -52,11 +52,15 @@ class Road:
     @classmethod
     def of(cls, fidelity: DataFidelity, leds: NDArray[np.int64]) -> Road:
         """The road that the frames of ``leds`` show."""
-        noise = noise_of(fidelity, leds)
+        noise = noise_of(fidelity.frames, fidelity.mask, fidelity.model.geometry.bright_field, leds)
         brightness = _brightness(fidelity, leds)
         in_the_dark = brightness[brightness < DARK]
         dark = math.sqrt(float(noise.variance(np.asarray(in_the_dark.mean() if in_the_dark.size else 0.0))))
         return cls(noise, max(dark, LEAST_START), max(noise.background, LEAST_END * dark), brightness)
+
+    def __str__(self) -> str:
+        last = "intensity" if math.isinf(self.end) else f"camera, ε = {self.end:.2g}"
+        return f"{self.noise}; loss: {last}"
 
     def values(self) -> dict[str, float]:
         """What :meth:`loaded` needs beside the brightness."""

@@ -1,0 +1,153 @@
+"""How many passes over the frames, and CPU-seconds, until the picture is good: defaults beside losses chosen by hand,
+for several kinds of noise."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.microscope import leds, optics
+from benchmarks.quality import phase
+from benchmarks.report import bar, table
+from fouriscope import settings
+from fouriscope.acquisition import Acquisition
+from fouriscope.forward import ForwardModel
+from fouriscope.priors import BM3D
+from fouriscope.reconstruction import reconstruct
+from fouriscope.run import Result
+from fouriscope.simulation import Camera, simulate
+
+LEVELS = (22.0, 23.0, 24.0)
+PASSES_BARS = (7.0, 9.0, 16.0)
+BM3D_LEVEL, BM3D_BAR = 24.5, 0.25
+BY_HAND = ("intensity", "amplitude", "poisson")
+BELOW_BAR = 0.2
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """The demo problem with some noise."""
+
+    image: str = "camera"
+    phase_range: float = 0.3
+    snr_db: float | None = None
+    camera: Camera | None = None
+
+    def acquire(self, model: ForwardModel) -> Acquisition:
+        truth = phase(self.image, model.object_shape, self.phase_range)
+        return simulate(model, truth, snr_db=self.snr_db, camera=self.camera, noise="stack", seed=0)
+
+
+PROBLEMS = {
+    "white, 40 dB": Noisy(snr_db=40.0),
+    "white, 40 dB, coins": Noisy("coins", snr_db=40.0),
+    "white, 40 dB, 1 rad": Noisy(phase_range=1.0, snr_db=40.0),
+    "white, 30 dB": Noisy(snr_db=30.0),
+    "2,000 electrons, 2 read": Noisy(camera=Camera(photons=2000, read_noise=2, offset=100)),
+    "2,000 electrons, 2 read, black level 0": Noisy(camera=Camera(photons=2000, read_noise=2)),
+    "200 electrons, 2 read": Noisy(camera=Camera(photons=200, read_noise=2, offset=100)),
+}
+
+
+def main() -> None:
+    model = ForwardModel(optics(), leds(), (100, 100))
+    _passes(model)
+    _bm3d(model)
+    _losses(model)
+
+
+def _passes(model: ForwardModel) -> None:
+    data = PROBLEMS["white, 40 dB"].acquire(model)
+    rows: list[list[str]] = []
+    for name, options in (
+        ("default: loss from the noise", {"iterations": 320}),
+        ("intensity loss, 60 frames per iteration", {"loss": "intensity", "iterations": 400}),
+    ):
+        result, seconds = _timed(data, **options)
+        reached = [passes_to(result, level, len(data)) for level in LEVELS]
+        cells = [f"{passes:.1f}" if math.isfinite(passes) else "never" for passes in reached]
+        if not rows:
+            judged = zip(LEVELS, reached, PASSES_BARS, strict=True)
+            verdicts = [bar(f"passes to {level:g} dB", passes, limit)[1] for level, passes, limit in judged]
+            cells = [f"{cell} ({verdict})" for cell, verdict in zip(cells, verdicts, strict=True)]
+        rows.append([name, *cells, f"{result.history['snr'].max():.2f}", f"{seconds:.1f}"])
+    header = ("", *(f"{level:g} dB, bar {limit:g}" for level, limit in zip(LEVELS, PASSES_BARS, strict=True)))
+    title = "Cameraman, 0.3 rad, 40 dB over the stack, TV: passes over 293 frames until an SNR is reached"
+    table(title, (*header, "best / dB", "CPU-s in all"), rows)
+
+
+def _bm3d(model: ForwardModel) -> None:
+    data = PROBLEMS["white, 40 dB"].acquire(model)
+    prior = BM3D(profile="fast")
+    reconstruct(data, prior=prior, iterations=2, seed=0)  # compiles
+    former = reconstruct(data, prior=prior, loss="intensity", batch=60, iterations=420, seed=0)
+    now = reconstruct(data, prior=prior, method=settings.PnP(steps_per_denoising=6), iterations=70, seed=0)
+    seconds = [_seconds_to(result, BM3D_LEVEL) for result in (former, now)]
+    rows = [
+        [
+            "intensity loss, one step per denoising",
+            f"{seconds[0]:.1f}",
+            f"{former.history['snr'].max():.2f}",
+            "",
+            "",
+        ],
+        [
+            "loss from the noise, six steps per denoising",
+            f"{seconds[1]:.1f}",
+            f"{now.history['snr'].max():.2f}",
+            *bar("BM3D: seconds beside the former", seconds[1] / seconds[0], BM3D_BAR),
+        ],
+    ]
+    table(f"BM3D: seconds to {BM3D_LEVEL:g} dB", ("", "s", "best / dB", "bar on the ratio", ""), rows)
+
+
+def _losses(model: ForwardModel) -> None:
+    rows = []
+    for name, problem in PROBLEMS.items():
+        data = problem.acquire(model)
+        automatic = _timed(data, iterations=300)[0]
+        by_hand = [_timed(data, loss=loss, iterations=300)[0] for loss in BY_HAND]
+        best = max(_end(result) for result in by_hand)
+        rows.append(
+            [
+                name,
+                f"{_end(automatic):.2f}",
+                *(f"{_end(result):.2f}" for result in by_hand),
+                *bar(f"automatic loss, {name}: dB below the best by hand", best - _end(automatic), BELOW_BAR),
+            ]
+        )
+    header = ("noise", "automatic, 30 passes", *(f"{loss}, 61 passes" for loss in BY_HAND), "dB below best", "")
+    table("SNR / dB after 300 iterations with TV", header, rows)
+
+
+def _timed(data: Acquisition, **options: Any) -> tuple[Result, float]:
+    began = time.process_time()
+    result = reconstruct(data, prior="tv", seed=0, **options)
+    return result, time.process_time() - began
+
+
+def passes_to(result: Result, level: float, frames: int) -> float:
+    """Passes over all frames when the SNR first reached ``level``; infinite if it never did."""
+    return _first(result, level, result.history["frames_seen"] / frames)
+
+
+def _seconds_to(result: Result, level: float) -> float:
+    return _first(result, level, result.history["seconds"])
+
+
+def _first(result: Result, level: float, clock: NDArray[Any]) -> float:
+    reached = np.flatnonzero(result.history["snr"] >= level)
+    return float(clock[reached[0]]) if len(reached) else math.inf
+
+
+def _end(result: Result) -> float:
+    return float(result.history.last.snr)
+
+
+if __name__ == "__main__":
+    main()
