@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.fidelity.loops import gradient_kernels
 from fouriscope.fidelity.losses import Loss
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
@@ -97,12 +98,9 @@ class LEDPipeline:
         observer: Observer | None = None,
     ) -> tuple[NDArray[np.float64], RealArray | None]:
         """(d_b for each LED, ∇ Σ_b weights[b] d_b or None)."""
-        from fouriscope.fidelity.kernels import for_loss, led_gradients, sum_gradients
-        from fouriscope.forward.kernels import add_boxes
-
         model, kind = self.model, self.model.complex_dtype
         transmittance = model.object.transmittance(
-            model.check_x(x), out=self._buffers("transmittance", model.object_shape, kind)
+            model.check_x(x), self._buffers("transmittance", model.object_shape, kind), model.engine
         )
         spectrum = model.spectrum(transmittance, out=self._buffers("spectrum", model.object_shape, kind))
         if with_gradient:
@@ -112,7 +110,7 @@ class LEDPipeline:
         boxes = self._buffers("boxes", (size, *model.pupils.box_shape), kind)
         misfits = np.empty(len(leds))
         points = model.sources.are_points
-        kernel = for_loss(led_gradients if points else sum_gradients, type(loss))
+        kernel, add_boxes = gradient_kernels(model.engine, loss, points=points)
 
         for part, sources, bounds in model.sources.groups(leds, size):
             rows, columns = model.box_rows[sources], model.box_columns[sources]
