@@ -12,6 +12,7 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.acquisition.digest import check_unchanged
 from fouriscope.checks import door_but
 from fouriscope.choices import Auto, Choices, MethodName, ObjectName, StartName, choose
+from fouriscope.engines import EngineName
 from fouriscope.fidelity import Loss, LossName
 from fouriscope.priors import PriorLike
 from fouriscope.run import Result
@@ -37,6 +38,7 @@ def reconstruct(
     iterations: Auto | int = "auto",
     stop: settings.Stop | None = None,
     seed: Auto | int = "auto",
+    engine: Auto | EngineName | settings.Engine = "auto",
     callbacks: Sequence[Callback] = (),
 ) -> Result:
     """Reconstruct a high-resolution image from the frames of an acquisition, a few frames per iteration.
@@ -89,6 +91,9 @@ def reconstruct(
         How many iterations; or, with :class:`fouriscope.settings.Stop`, seconds or a residual.
     seed
         Of all random numbers: 0 unless given.
+    engine
+        What computes: "auto" (numba where it is installed, otherwise scipy), "numba", "scipy" or "torch"; or
+        :class:`fouriscope.settings.Engine` with the device of torch: ``Engine(name="torch", device="cuda")``.
     callbacks
         Called as ``f(solver, record)`` after every iteration; return True to stop.
 
@@ -120,6 +125,7 @@ def reconstruct(
         iterations=iterations,
         stop=stop,
         seed=seed,
+        engine=engine,
     )
     config = chosen.config
     nominal = data.illumination.directions(data.patch_center)

@@ -11,12 +11,22 @@ from rich.console import Console
 
 from fouriscope.cli.last_resort import INTERRUPTED, OutputClosedError
 
-__all__ = ["INTERRUPTED", "CheckpointSeconds", "Config", "Force", "Memory", "Quiet", "console_of"]
+__all__ = ["INTERRUPTED", "CheckpointSeconds", "Config", "Device", "EngineOf", "Force", "Memory", "Quiet", "console_of"]
 
 Config = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
 CheckpointSeconds = Annotated[
     float | None,
     typer.Option(min=0, help="Seconds between checkpoints. Default: 10. With 0, every iteration writes one."),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(help="Where the engine torch computes: cpu, cuda, cuda:1 or mps. Default: engine.device of CONFIG."),
+]
+EngineOf = Annotated[
+    str | None,
+    typer.Option(
+        "--engine", help="What computes: auto, numba, scipy or torch (docs/engines.md). Default: engine.name of CONFIG."
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")]
 Memory = Annotated[

@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from fouriscope.cli.last_resort import keep_details_in
-from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Config, Memory, Quiet, console_of
+from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Config, Device, EngineOf, Memory, Quiet, console_of
 from fouriscope.cli.progress import duration, graceful_interrupt, shown_progress, snr_line
 from fouriscope.errors import RunFolderError
 from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import Result, RunFolder, load_config, resume_run, start_run
 from fouriscope.run.assemble import build_stop
 from fouriscope.run.config import parse_config
+from fouriscope.run.engine import with_engine
 from fouriscope.run.memory import with_memory
 from fouriscope.settings import Stop
 from fouriscope.solvers import Callback
@@ -31,11 +32,13 @@ def run_reconstruction(
     ] = None,
     checkpoint_seconds: CheckpointSeconds = None,
     memory: Memory = None,
+    engine: EngineOf = None,
+    device: Device = None,
     quiet: Quiet = False,
 ) -> int:
     """Reconstruct an image from the frames that a configuration describes."""
     console, base = console_of(quiet), config.parent
-    described = with_memory(load_config(config), memory)
+    described = with_engine(with_memory(load_config(config), memory), engine, device)
     folder = out if out is not None else base / "run"
 
     def warn(geometry: Geometry) -> None:
@@ -66,6 +69,8 @@ def run_resumption(
     ] = None,
     checkpoint_seconds: CheckpointSeconds = None,
     memory: Memory = None,
+    engine: EngineOf = None,
+    device: Device = None,
     quiet: Quiet = False,
 ) -> int:
     """Continue an interrupted run from its last checkpoint."""
@@ -84,6 +89,8 @@ def run_resumption(
             iterations=iterations,
             checkpoint_seconds=checkpoint_seconds,
             memory=memory,
+            engine=engine,
+            device=device,
             stage=stage,
         ),
         console_of(quiet),

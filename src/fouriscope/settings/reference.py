@@ -20,6 +20,7 @@ from fouriscope.settings import (
     METHODS,
     Alignment,
     Calibration,
+    Engine,
     FramesSection,
     MicroscopeSection,
     Object,
@@ -44,6 +45,7 @@ SECTIONS: dict[str, Sequence[type[Section]]] = {
     "[solver]": list(METHODS.values()),
     "[stop]": [Stop],
     "[verdict]": [Verdict],
+    "[engine]": [Engine],
     "[colour]": [ColourSection],
     "[colour.red], [colour.green], [colour.blue]": [Channel],
 }
