@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,40 @@ def group_size(geometry: Geometry, itemsize: int) -> int:
     return min(GROUP, max(GROUP_AT_LEAST, GROUP_BYTES // one))
 
 
+class Pipeline(Protocol):
+    """What an engine does: misfits of LEDs at an estimate and, if wanted, the gradient of their weighted sum.
+
+    A data fidelity has one. ``model`` may be set to a revised model of the same frames and object.
+    """
+
+    model: ForwardModel
+
+    def run(
+        self,
+        x: RealArray,
+        leds: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        data_of: Callable[[NDArray[np.int64]], Measurements],
+        loss: Loss,
+        *,
+        with_gradient: bool,
+        observer: Observer | None = None,
+    ) -> tuple[NDArray[np.float64], RealArray | None]:
+        """(d_b for each LED, ∇ Σ_b weights[b] d_b or None); ``observer`` is shown each group on its way."""
+
+    def forget(self, leds: NDArray[np.int64]) -> None:
+        """The frames of ``leds`` have changed: keep nothing of them."""
+
+
+def make_pipeline(model: ForwardModel) -> Pipeline:
+    """The pipeline of the model's engine."""
+    if model.engine.name == "torch":
+        from fouriscope.fidelity.torch_pipeline import TorchPipeline
+
+        return TorchPipeline(model)
+    return LEDPipeline(model)
+
+
 class _Buffers(threading.local):
     """Scratch memory, kept from call to call (fresh pages would cost a third of a small gradient), one set a thread."""
 
@@ -75,7 +109,7 @@ class _Buffers(threading.local):
 
 
 class LEDPipeline:
-    """Misfits of LEDs and, if wanted, the gradient of their weighted sum.
+    """The :class:`Pipeline` of loops on the host, compiled or plain.
 
     Threads take different LEDs of a group and write their boxes side by side; then they take different *rows* of the
     object's spectrum and add the boxes to it in the order of the LEDs. Every sum has one order, so the result does not
@@ -85,6 +119,9 @@ class LEDPipeline:
     def __init__(self, model: ForwardModel) -> None:
         self.model = model
         self._buffers = _Buffers()
+
+    def forget(self, leds: NDArray[np.int64]) -> None:
+        """Nothing is kept of any frame."""
 
     def run(
         self,
