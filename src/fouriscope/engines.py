@@ -107,6 +107,12 @@ def numba_is_installed() -> bool:
     return find_spec("numba") is not None and find_spec("rocket_fft") is not None
 
 
+def require_numba(what: str, instead: str) -> None:
+    """Raise if ``what`` is to be made where numba is not installed."""
+    if not numba_is_installed():
+        raise InvalidInputError(f"{what} needs numba, which is not installed; install it, or use {instead}")
+
+
 def _automatic() -> str:
     wanted = os.environ.get("FOURISCOPE_ENGINE", "auto") or "auto"
     if wanted not in ("auto", *ENGINES):

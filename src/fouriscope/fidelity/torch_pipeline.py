@@ -178,7 +178,7 @@ def group_gradient(
     q = q * optics.upload(weights, optics.real)[:, None, None]
     counts = np.diff(group.bounds)
     if len(counts) < len(fields):
-        q = q.repeat_interleave(optics.upload(counts), dim=0)
+        q = q.repeat_interleave(optics.upload(counts), dim=0, output_size=len(fields))
     if optics.margin:
         seen = torch.zeros_like(fields)
         optics.in_window(seen).copy_(window * q)

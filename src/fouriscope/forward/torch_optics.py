@@ -61,7 +61,7 @@ class TorchOptics:
 
     def upload(self, array: NDArray[Any], dtype: Any = None) -> Tensor:
         """An array as a tensor on the device; to a card it goes pinned and without waiting."""
-        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        tensor = torch.from_numpy(np.require(array, requirements=["C", "W"]))  # read-only ones are copied
         if self.device.type == "cuda":
             tensor = tensor.pin_memory()
         return tensor.to(self.device, dtype, non_blocking=self.device.type == "cuda")
