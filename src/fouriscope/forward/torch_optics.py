@@ -36,6 +36,36 @@ def pull_back(name: str, o: Tensor, w: Tensor) -> Tensor:
     return 2 * product.imag if name == "phase" else 2 * torch.stack([product.imag, -product.real])
 
 
+def add_boxes(boxes: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64], total: Tensor) -> None:
+    """total += Σ_m S_mᵀ boxes[m], one after the other, so that every sum has one order on every device."""
+    height, width = boxes.shape[-2:]
+    for box, row, column in zip(boxes.unbind(-3), rows.tolist(), columns.tolist(), strict=True):
+        total[..., row : row + height, column : column + width] += box
+
+
+class Crop(torch.autograd.Function):  # type: ignore[misc]
+    """The boxes of sources out of a spectrum, and back by :func:`add_boxes`: torch's own derivative of a window would
+    fill a tensor of all windows that there are."""
+
+    generate_vmap_rule = False
+
+    @staticmethod
+    def forward(spectrum: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64], box: tuple[int, int]) -> Tensor:
+        windows = spectrum.unfold(-2, box[0], 1).unfold(-2, box[1], 1)
+        first, second = (torch.from_numpy(places).to(spectrum.device) for places in (rows, columns))
+        return windows[..., first, second, :, :]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.shape, (_, ctx.rows, ctx.columns, _) = inputs[0].shape, inputs
+
+    @staticmethod
+    def backward(ctx: Any, boxes: Tensor) -> tuple[Tensor | None, ...]:
+        total = torch.zeros(ctx.shape, dtype=boxes.dtype, device=boxes.device)
+        add_boxes(boxes, ctx.rows, ctx.columns, total)
+        return total, None, None, None
+
+
 class TorchOptics:
     """What H_m needs of a model, on a device: where each source's box lies, the pupils, and the transforms.
 
@@ -88,8 +118,8 @@ class TorchOptics:
 
     def fields(self, spectrum: Tensor, sources: NDArray[np.int64], pupils: Tensor) -> Tensor:
         """√w_m H_m o of each source, on the frame's grid, up to a phase ramp that |·|² does not see."""
-        rows, columns = (self.upload(places[sources]) for places in (self.model.box_rows, self.model.box_columns))
-        boxes = spectrum.unfold(-2, self.box[0], 1).unfold(-2, self.box[1], 1)[..., rows, columns, :, :] * pupils
+        rows, columns = self.model.box_rows[sources], self.model.box_columns[sources]
+        boxes = Crop.apply(spectrum, rows, columns, self.box) * pupils
         half = torch.fft.ifft(boxes, n=self.grid[0], dim=-2, norm="forward")
         return torch.fft.ifft(half, n=self.grid[1], dim=-1, norm="forward")
 
@@ -100,9 +130,7 @@ class TorchOptics:
 
     def add(self, boxes: Tensor, sources: NDArray[np.int64], total: Tensor) -> None:
         """total += Σ_m S_mᵀ boxes[m], in the order of the sources; ``total`` is continued as a spectrum is."""
-        places = zip(self.model.box_rows[sources].tolist(), self.model.box_columns[sources].tolist(), strict=True)
-        for box, (row, column) in zip(boxes, places, strict=True):
-            total[row : row + self.box[0], column : column + self.box[1]] += box
+        add_boxes(boxes, self.model.box_rows[sources], self.model.box_columns[sources], total)
 
     def empty_total(self) -> Tensor:
         """Zeros to :meth:`add` to."""
