@@ -16,6 +16,7 @@ from fouriscope.errors import InsufficientMemoryError, InvalidInputError
 from fouriscope.fidelity import DataFidelity
 from fouriscope.fidelity.array_losses import PIXELS
 from fouriscope.fidelity.torch_memory import torch_memory
+from fouriscope.parallel import threads
 from tests.engines.problems import an_x, difference, fidelity_of, frames_of, model_of
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "fouriscope[torch]"')
@@ -40,6 +41,24 @@ def test_streamed_frames_give_the_same(case: str) -> None:
     assert difference(found.gradient, expected.gradient) < 1e-6
 
 
+@pytest.mark.parametrize("case", ["masks", "sums, margin, mask"])
+@pytest.mark.parametrize("keeps_pupils", [True, False])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_threads_share_the_groups(case: str, keeps_pupils: bool, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = fidelity_of(case, "numba", "amplitude")
+    x = an_x(ours.model)
+    expected = ours.gradient(x)
+    monkeypatch.setattr("fouriscope.fidelity.torch_pipeline.CPU_FIELDS", 5 * 24 * 28 * 8)  # five fields a group
+    if not keeps_pupils:
+        monkeypatch.setattr("fouriscope.forward.pupils.KEEP_AT_MOST_BYTES", 0)
+    other = on_torch(case)
+    with threads(count):
+        found = other.gradient(x)
+    assert other._pipeline._shares.group < 9  # type: ignore[attr-defined]
+    assert found.value == pytest.approx(expected.value, rel=1e-5)
+    assert difference(found.gradient, expected.gradient) < 1e-5
+
+
 def test_too_little_memory_is_told() -> None:
     fidelity = on_torch(memory=1000)
     with pytest.raises(InsufficientMemoryError, match=r"engine.memory of .* is less than the .* need; give more"):
@@ -53,11 +72,11 @@ def test_where_memory_ends_groups_halve_and_then_a_sentence(monkeypatch: pytest.
     x, sizes = an_x(fidelity.model), []
     expected = fidelity.gradient(x).gradient
 
-    def short_of_memory(optics: Any, spectrum: Any, group: Any, *others: Any) -> Any:
+    def short_of_memory(optics: Any, space: Any, spectrum: Any, group: Any, *others: Any) -> Any:
         sizes.append(len(group.sources))
         if sizes[-1] > room:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return real(optics, spectrum, group, *others)
+        return real(optics, space, spectrum, group, *others)
 
     monkeypatch.setattr(torch_pipeline, "group_gradient", short_of_memory)
     room = 5
@@ -108,7 +127,7 @@ def test_deterministic_on_request() -> None:
 def test_everything_is_placed_on_the_device(case: str, loss: str) -> None:
     """On the device "meta" there are no numbers, and what is created elsewhere cannot be combined with it."""
     from fouriscope.fidelity.torch_pipeline import group_gradient
-    from fouriscope.forward.torch_optics import TorchOptics, pull_back, transmittance
+    from fouriscope.forward.torch_optics import TorchOptics, Workspace, pull_back, transmittance
 
     model = model_of(case, "numba")
     optics = TorchOptics(model, "meta")
@@ -118,7 +137,8 @@ def test_everything_is_placed_on_the_device(case: str, loss: str) -> None:
     count = len(group.bounds) - 1
     frames = torch.empty((count, *model.frame_shape), device="meta")
     misfits, boxes = group_gradient(
-        optics, spectrum, group, frames, torch.ones_like(frames), PIXELS[loss], 0.1, np.linspace(0, 1, count)
+        *(optics, Workspace(), spectrum, group, optics.pupils(group.sources), frames, torch.ones_like(frames)),
+        *(PIXELS[loss], 0.1, np.linspace(0, 1, count)),
     )
     optics.add(boxes, group.sources, total)
     gradient = pull_back(model.object.name, o, optics.folded(total))

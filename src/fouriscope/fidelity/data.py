@@ -77,7 +77,6 @@ class DataFidelity:
         mask: Frames | NDArray[Any] | None = None,
     ) -> None:
         self.model = model
-        self._pipeline = make_pipeline(model)
         self.frames: Frames = frames if isinstance(frames, Frames) else ArrayFrames(frames)
         self.loss = as_loss(loss)
         expected = (len(model), *model.frame_shape)
@@ -92,6 +91,7 @@ class DataFidelity:
         if self.mask is None or len(self.mask.shape) == 2:
             ones = np.ones(model.frame_shape, bool) if self.mask is None else mask_of(self.mask, 0)
             self._common = ones[None].astype(model.dtype)
+        self._pipeline = make_pipeline(model, own_masks=self._common is None)
         self._stream = stream_below(self.frames)
         self._upcoming: list[int] = []
         # Frames that lie in memory as the loop wants them are used where they are.
@@ -198,7 +198,7 @@ class DataFidelity:
 
     def release_memory(self) -> None:
         """Forget what can be computed or read again: when a run has ended, its pictures need the room."""
-        self._pipeline = make_pipeline(self.model)
+        self._pipeline = make_pipeline(self.model, own_masks=self._common is None)
         if self._stream is not None:
             self._stream.close()
 

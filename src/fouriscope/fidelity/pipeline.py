@@ -86,12 +86,12 @@ class Pipeline(Protocol):
         """The frames of ``leds`` have changed: keep nothing of them."""
 
 
-def make_pipeline(model: ForwardModel) -> Pipeline:
-    """The pipeline of the model's engine."""
+def make_pipeline(model: ForwardModel, *, own_masks: bool) -> Pipeline:
+    """The pipeline of the model's engine; ``own_masks`` says whether each frame has a mask of its own."""
     if model.engine.name == "torch":
         from fouriscope.fidelity.torch_pipeline import TorchPipeline
 
-        return TorchPipeline(model)
+        return TorchPipeline(model, own_masks=own_masks)
     return LEDPipeline(model)
 
 

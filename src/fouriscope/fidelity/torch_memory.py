@@ -9,8 +9,8 @@ import numpy as np
 from fouriscope.forward.pupils import kept_bytes
 from fouriscope.optics import Geometry
 
-# Fields of a group on the CPU: so many bytes stay in the cache. A card has no such cache, and wants large groups.
-CPU_FIELDS, CARD_FIELDS = 2 * 2**20, 512 * 2**20
+# Bytes of the fields of a group. On the CPU so many stay in the cache; a card wants large groups.
+CPU_FIELDS, CARD_FIELDS = 5 * 2**18, 2**29
 
 
 class TorchMemory(NamedTuple):
@@ -22,9 +22,9 @@ class TorchMemory(NamedTuple):
     frames: int
     source: int
 
-    def total(self, group: int, *, keeps_frames: bool) -> int:
-        """Bytes with groups of ``group`` sources."""
-        return self.objects + self.pupils + group * self.source + (self.frames if keeps_frames else 0)
+    def total(self, sources: int, *, keeps_frames: bool) -> int:
+        """Bytes where so many sources are computed at once, by all threads together."""
+        return self.objects + self.pupils + sources * self.source + (self.frames if keeps_frames else 0)
 
 
 class Shares(NamedTuple):
@@ -41,37 +41,38 @@ def torch_memory(geometry: Geometry, *, channels: int, itemsize: int, own_masks:
         objects = 2 f N · channels + 3 c N + 2 c N'        x and its gradient; o, W and their product; two spectra
         pupils  = c h w for each source, if they fit into 32 MiB
         frames  = f Y for each frame, twice that if each has a mask of its own
-        source  = c (2 h w + 2 · rows of the grid · w + 2 G) + 4 f Y        boxes, half fields, fields; I, d, q, y
+        source  = c (3 h w + 2 · rows of the grid · w + 3 G) + 3 f Y        boxes, half fields, fields; y, d, q
 
     >>> from fouriscope.paper import paper_model
     >>> memory = torch_memory(paper_model().geometry, channels=1, itemsize=4)
-    >>> round(memory.total(26, keeps_frames=True) / 2**20)
-    45
+    >>> round(memory.total(32, keeps_frames=True) / 2**20)
+    49
     """
     real, box = itemsize, geometry.support_box
     pixels = int(np.prod(geometry.object_shape))
     continued = (geometry.object_shape[0] + box.height) * (geometry.object_shape[1] + box.width)
     frame, grid = (int(np.prod(shape)) for shape in (geometry.frame_shape, geometry.grid_shape))
-    strips = box.height * box.width + geometry.grid_shape[0] * box.width
+    strips = 3 * box.height * box.width + 2 * geometry.grid_shape[0] * box.width
     return TorchMemory(
         objects=2 * real * pixels * channels + 2 * real * (3 * pixels + 2 * continued),
         pupils=kept_bytes(geometry, np.dtype(f"c{2 * real}")),
         frames=real * frame * len(geometry.na) * (2 if own_masks else 1),
-        source=2 * real * (2 * strips + 2 * grid) + 4 * real * frame,
+        source=2 * real * (strips + 3 * grid) + 3 * real * frame,
     )
 
 
-def shares(memory: TorchMemory, limit: int, fields: int, field_bytes: int, at_least: int = 1) -> Shares:
-    """The largest group within ``limit`` bytes and ``fields`` bytes of fields; frames stay if they fit beside it.
+def shares(memory: TorchMemory, limit: int, wanted: int, at_least: int = 1, threads: int = 1) -> Shares:
+    """The largest group up to ``wanted`` with which ``threads`` of them fit into ``limit`` bytes; frames stay on the
+    device if they fit beside that.
 
     ``at_least`` is the most sources of a frame, which are computed together in any case.
 
-    >>> shares(TorchMemory(100, 0, 400, 10), limit=700, fields=80, field_bytes=4)
+    >>> shares(TorchMemory(100, 0, 400, 10), limit=700, wanted=20)
     Shares(group=20, keeps_frames=True)
-    >>> shares(TorchMemory(100, 0, 400, 10), limit=400, fields=80, field_bytes=4)
-    Shares(group=20, keeps_frames=False)
+    >>> shares(TorchMemory(100, 0, 400, 10), limit=300, wanted=20, threads=2)
+    Shares(group=10, keeps_frames=False)
     """
-    wanted = max(at_least, fields // field_bytes)
-    keeps = memory.total(wanted, keeps_frames=True) <= limit
+    wanted = max(at_least, wanted)
+    keeps = memory.total(threads * wanted, keeps_frames=True) <= limit
     room = limit - memory.total(0, keeps_frames=keeps)
-    return Shares(max(at_least, min(wanted, room // memory.source)), keeps)
+    return Shares(max(at_least, min(wanted, room // (memory.source * threads))), keeps)

@@ -7,7 +7,8 @@ computed in between stay there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,25 +21,28 @@ from fouriscope.errors import InsufficientMemoryError
 from fouriscope.fidelity.array_losses import Pixels, pixels_of
 from fouriscope.fidelity.losses import Loss
 from fouriscope.fidelity.pipeline import Contributions, Measurements, Observer
-from fouriscope.fidelity.torch_frames import TorchFrames
+from fouriscope.fidelity.torch_frames import Take, TorchFrames
 from fouriscope.fidelity.torch_memory import CARD_FIELDS, CPU_FIELDS, Shares, shares, torch_memory
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
-from fouriscope.forward.torch_optics import Tensor, TorchOptics, pull_back, transmittance
+from fouriscope.forward.torch_optics import Tensor, TorchOptics, Workspace, pull_back, squared, transmittance
 from fouriscope.optics.sources import SourceGroup
-from fouriscope.parallel import thread_count
+from fouriscope.parallel import run_sliced, thread_count
 
 # Of a device's free memory, what is used where [engine] has no ``memory``.
 SHARE_OF_FREE = 0.75
+# On the CPU, groups that each thread computes before their boxes are added up.
+GROUPS_PER_THREAD = 2
 
 
 class TorchPipeline:
     """The pipeline of the engine "torch": see :class:`fouriscope.fidelity.pipeline.Pipeline`."""
 
-    def __init__(self, model: ForwardModel) -> None:
-        self.engine = model.engine
+    def __init__(self, model: ForwardModel, *, own_masks: bool) -> None:
+        self.engine, self.own_masks = model.engine, own_masks
         self.optics = TorchOptics(model, model.engine.device)
-        self.frames = TorchFrames(self.optics, keep=False)
+        self.frames = TorchFrames(self.optics, own_masks=own_masks, keep=False)
+        self._space = Workspace()
         self._shares: Shares | None = None
 
     @property
@@ -66,7 +70,7 @@ class TorchPipeline:
         """(d_b for each LED, ∇ Σ_b weights[b] d_b or None). Where memory runs out, groups are halved."""
         x = self.model.check_x(x)
         while True:
-            group = self._shares_of(leds, data_of).group
+            group = self._found_shares().group
             try:
                 with torch.no_grad(), _as_asked(self.engine.deterministic, self.optics.device):
                     return self._run(x, leds, weights, data_of, loss, group, with_gradient, observer)
@@ -85,30 +89,30 @@ class TorchPipeline:
                 )
             ) from error
         if self.frames.keep:
-            self.frames = TorchFrames(self.optics, keep=False)
+            self.frames = TorchFrames(self.optics, own_masks=self.own_masks, keep=False)
         self._shares = Shares(max(group // 2, self.model.sources.most), keeps_frames=False)
         if self.optics.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _shares_of(self, leds: NDArray[np.int64], data_of: Callable[..., Measurements]) -> Shares:
-        """Found when the first gradient is asked for: by then it is known whether frames have masks of their own."""
+    def _found_shares(self) -> Shares:
+        """How memory is used: found when the first gradient is asked for, from what is free then."""
         if self._shares is None:
             geometry, itemsize = self.model.geometry, self.model.dtype.itemsize
-            own_masks = len(data_of(leds[:2])[2]) > 1
             needed = torch_memory(
-                geometry, channels=len(self.model.object.channels), itemsize=itemsize, own_masks=own_masks
+                geometry, channels=len(self.model.object.channels), itemsize=itemsize, own_masks=self.own_masks
             )
             fields = CPU_FIELDS if self.optics.device.type == "cpu" else CARD_FIELDS
             field = int(np.prod(geometry.grid_shape)) * 2 * itemsize
             limit = self.engine.memory or int(SHARE_OF_FREE * free_memory(self.optics.device))
-            self._shares = shares(needed, limit, fields, field, self.model.sources.most)
-            least = needed.total(self._shares.group, keeps_frames=False)
+            side_by_side = thread_count() if self.engine.device == "cpu" else 1
+            self._shares = shares(needed, limit, fields // field, self.model.sources.most, side_by_side)
+            least = needed.total(self._shares.group * side_by_side, keeps_frames=False)
             if self.engine.memory is not None and least > limit:
                 raise InsufficientMemoryError(
                     f"engine.memory of {format_bytes(limit)} is less than the {format_bytes(least)} that this object "
                     "and one group of LEDs need; give more, or a smaller object"
                 )
-            self.frames = TorchFrames(self.optics, keep=self._shares.keeps_frames)
+            self.frames = TorchFrames(self.optics, own_masks=self.own_masks, keep=self._shares.keeps_frames)
         return self._shares
 
     def _run(
@@ -128,33 +132,68 @@ class TorchPipeline:
         total = optics.empty_total() if with_gradient else None
         misfits = []
         on_host = _host_spectrum(spectrum, model) if observer is not None else None
-        for group in model.sources.groups(leds, size):
-            frames, masks = self.frames(leds[group.part], data_of)
-            d, boxes = group_gradient(
-                *(optics, spectrum, group, frames, masks, pixels, loss.epsilon),
-                weights[group.part] if with_gradient else None,
-            )
-            misfits.append(d)
-            if total is None:
-                continue
-            optics.add(boxes, group.sources, total)
-            if observer is not None:
-                counts = np.diff(group.bounds)
-                owners, worth = (np.repeat(values[group.part], counts) for values in (leds, weights))
-                seen = boxes.resolve_conj().cpu().numpy()
-                observer(Contributions(model, loss, on_host, owners, worth, seen, group.sources))  # type: ignore[arg-type]
+
+        def one(group: SourceGroup, pupils: Callable[[], Tensor], take: Take) -> tuple[Tensor, Tensor]:
+            worth = weights[group.part] if with_gradient else None
+            data = (pupils(), *take())
+            return group_gradient(optics, self._space, spectrum, group, *data, pixels, loss.epsilon, worth)
+
+        for groups in _rounds(model.sources.groups(leds, size), at_once(self.engine.device)):
+            loaded = [  # by this thread alone: what is kept on the device is filled as it is needed
+                (group, optics.load_pupils(group.sources), self.frames(leds[group.part], data_of)) for group in groups
+            ]
+            for group, (d, boxes) in zip(groups, _together(one, loaded, self.optics.device), strict=True):
+                misfits.append(d)
+                if total is None:
+                    continue
+                optics.add(boxes, group.sources, total)
+                if observer is not None:
+                    counts = np.diff(group.bounds)
+                    owners, worth = (np.repeat(values[group.part], counts) for values in (leds, weights))
+                    seen = boxes.resolve_conj().cpu().numpy()
+                    observer(Contributions(model, loss, on_host, owners, worth, seen, group.sources))  # type: ignore[arg-type]
         values = torch.cat(misfits).cpu().numpy().astype(np.float64)
         if total is None:
             return values, None
-        del spectrum
         gradient = pull_back(model.object.name, o, optics.folded(total))
         return values, gradient.cpu().numpy()
 
 
+def at_once(device: str) -> int:
+    """Groups that are computed side by side: on the CPU some for each thread, on a card one after the other."""
+    return GROUPS_PER_THREAD * thread_count() if device == "cpu" else 1
+
+
+def _rounds(groups: Iterator[SourceGroup], size: int) -> Iterator[list[SourceGroup]]:
+    while taken := list(islice(groups, size)):
+        yield taken
+
+
+def _together(work: Callable[..., Any], calls: list[tuple[Any, ...]], device: Any) -> list[Any]:
+    """The results of all calls, in their order.
+
+    On the CPU our threads share the groups, and torch has one thread in each. Its own threads would wait for each other
+    in every operation, and spin after it on the cores that ours need.
+    """
+    if device.type != "cpu":
+        return [work(*call) for call in calls]
+    results: list[Any] = [None] * len(calls)
+
+    def share(start: int, stop: int) -> None:
+        with one_thread():
+            for k in range(start, stop):
+                results[k] = work(*calls[k])
+
+    run_sliced(share, len(calls))
+    return results
+
+
 def group_gradient(
     optics: TorchOptics,
+    space: Workspace,
     spectrum: Tensor,
     group: SourceGroup,
+    pupils: Tensor,
     frames: Tensor,
     masks: Tensor | None,
     pixels: Pixels,
@@ -162,16 +201,15 @@ def group_gradient(
     weights: NDArray[np.float64] | None,
 ) -> tuple[Tensor, Tensor]:
     """(d_b, boxes of each source) of a group of LEDs; no boxes without weights. All of it on the device."""
-    pupils = optics.pupils(group.sources)
-    fields = optics.fields(spectrum, group.sources, pupils)
+    fields = optics.fields_into(space, spectrum, group.sources, pupils)
     window = optics.in_window(fields)
-    intensity = optics.summed(window.real.square() + window.imag.square(), group.bounds)
+    intensity = optics.summed(squared(window), group.bounds)
     d, q = pixels(torch, intensity, frames, epsilon)
     del intensity
     if masks is not None:
         d, q = d * masks, q * masks
     wide = torch.float32 if optics.device.type == "mps" else torch.float64
-    misfits = d.sum(dim=(-2, -1), dtype=wide)
+    misfits = d.sum(dim=-1).sum(dim=-1, dtype=wide)  # a row in the precision of the data, as the compiled loops do
     if weights is None:
         return misfits, None
     del d
@@ -215,17 +253,27 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def _as_asked(deterministic: bool, device: Any) -> Iterator[None]:
-    """As many threads as fouriscope uses, and deterministic algorithms if they are asked for; then as before."""
-    strict, threads = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
-    wanted = thread_count() if device.type == "cpu" else threads
-    if wanted != threads:
-        torch.set_num_threads(wanted)
+    """Deterministic algorithms if they are asked for, and on the CPU no threads but ours; then as before."""
+    strict = torch.are_deterministic_algorithms_enabled()
     if deterministic and not strict:
         torch.use_deterministic_algorithms(True)
     try:
-        yield
+        with one_thread() if device.type == "cpu" else nullcontext():
+            yield
     finally:
         if deterministic and not strict:
             torch.use_deterministic_algorithms(False)
-        if wanted != threads:
-            torch.set_num_threads(threads)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """The calling thread computes alone, without threads of torch's own."""
+    before = torch.get_num_threads()
+    if before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

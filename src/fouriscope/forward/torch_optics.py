@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,11 +38,16 @@ def pull_back(name: str, o: Tensor, w: Tensor) -> Tensor:
     return 2 * product.imag if name == "phase" else 2 * torch.stack([product.imag, -product.real])
 
 
+def squared(fields: Tensor) -> Tensor:
+    """|fields|². A complex product is faster than the sum of two squares of every other number."""
+    return (fields * fields.conj()).real
+
+
 def add_boxes(boxes: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64], total: Tensor) -> None:
     """total += Σ_m S_mᵀ boxes[m], one after the other, so that every sum has one order on every device."""
     height, width = boxes.shape[-2:]
     for box, row, column in zip(boxes.unbind(-3), rows.tolist(), columns.tolist(), strict=True):
-        total[..., row : row + height, column : column + width] += box
+        total.narrow(-2, row, height).narrow(-1, column, width).add_(box)
 
 
 class Crop(torch.autograd.Function):  # type: ignore[misc]
@@ -64,6 +71,26 @@ class Crop(torch.autograd.Function):  # type: ignore[misc]
         total = torch.zeros(ctx.shape, dtype=boxes.dtype, device=boxes.device)
         add_boxes(boxes, ctx.rows, ctx.columns, total)
         return total, None, None, None
+
+
+class Workspace(threading.local):
+    """Padded boxes of a group, one set for each thread: filling them with zeros anew costs as much as a product."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Any, ...] = ()
+        self._padded: tuple[Tensor, Tensor] | None = None
+
+    def padded(self, optics: TorchOptics, count: int) -> tuple[Tensor, Tensor]:
+        """Zeros for boxes padded to the grid's rows, and for those padded to its columns too."""
+        known = (optics.grid, optics.box, optics.complex, optics.device)
+        if self._padded is None or self._known != known or len(self._padded[0]) < count:
+            (rows, columns), (_, width) = optics.grid, optics.box
+            self._known = known
+            self._padded = (
+                torch.zeros((count, rows, width), dtype=optics.complex, device=optics.device),
+                torch.zeros((count, rows, columns), dtype=optics.complex, device=optics.device),
+            )
+        return self._padded
 
 
 class TorchOptics:
@@ -98,17 +125,23 @@ class TorchOptics:
 
     def pupils(self, sources: NDArray[np.int64]) -> Tensor:
         """√w_m P_m of ``sources``; all are kept on the device where the model keeps them, too."""
+        return self.load_pupils(sources)()
+
+    def load_pupils(self, sources: NDArray[np.int64]) -> Callable[[], Tensor]:
+        """What gives the pupils of ``sources``. Here they are evaluated and uploaded, which shares out work to threads
+        itself; taking them out of what is kept is left to the thread that wants them."""
         if not self.model.pupils.nbytes:
             stack, index = self.model.pupils(sources)
-            return self.upload(stack[index])
+            uploaded = self.upload(stack[index])
+            return lambda: uploaded
         if self._pupils is None:
             self._pupils = torch.empty((len(self.model.sources), *self.box), dtype=self.complex, device=self.device)
-        missing = np.unique(sources[~self._known[sources]])
+        kept, missing = self._pupils, np.unique(sources[~self._known[sources]])
         if len(missing):
             stack, index = self.model.pupils(missing)
-            self._pupils[self.upload(missing)] = self.upload(stack[index])
+            kept[self.upload(missing)] = self.upload(stack[index])
             self._known[missing] = True
-        return self._pupils[self.upload(sources)]
+        return lambda: kept.index_select(0, self.upload(sources))
 
     def spectrum(self, o: Tensor) -> Tensor:
         """F o / size, continued periodically by a box beyond its last row and column."""
@@ -122,6 +155,14 @@ class TorchOptics:
         boxes = Crop.apply(spectrum, rows, columns, self.box) * pupils
         half = torch.fft.ifft(boxes, n=self.grid[0], dim=-2, norm="forward")
         return torch.fft.ifft(half, n=self.grid[1], dim=-1, norm="forward")
+
+    def fields_into(self, space: Workspace, spectrum: Tensor, sources: NDArray[np.int64], pupils: Tensor) -> Tensor:
+        """:meth:`fields` without derivatives, padded in memory that stays where it is and zero where it was."""
+        boxes = Crop.forward(spectrum, self.model.box_rows[sources], self.model.box_columns[sources], self.box)
+        tall, wide = (padded[: len(sources)] for padded in space.padded(self, len(sources)))
+        torch.mul(boxes, pupils, out=tall[:, : self.box[0]])
+        wide[..., : self.box[1]] = torch.fft.ifft(tall, dim=-2, norm="forward")
+        return torch.fft.ifft(wide, dim=-1, norm="forward")
 
     def boxes(self, fields: Tensor, pupils: Tensor) -> Tensor:
         """P̄ ⊙ F(fields) on the support box: the adjoint of what :meth:`fields` does with boxes."""
@@ -152,7 +193,7 @@ class TorchOptics:
     def intensities(self, spectrum: Tensor, sources: NDArray[np.int64], bounds: NDArray[np.int64]) -> Tensor:
         """Σ_m |√w_m H_m o|² over the sources of each frame."""
         fields = self.in_window(self.fields(spectrum, sources, self.pupils(sources)))
-        return self.summed(fields.real.square() + fields.imag.square(), bounds)
+        return self.summed(squared(fields), bounds)
 
     def summed(self, values: Tensor, bounds: NDArray[np.int64]) -> Tensor:
         """Values of sources, summed over each frame's."""
