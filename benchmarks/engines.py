@@ -119,16 +119,7 @@ def _memory() -> None:
         off = abs(stated / measured - 1)
         name = f"frames {frame}², object {side}², {count} LEDs"
         cells = [str(group), "yes" if keeps else "no", *(f"{value / 2**20:.1f}" for value in (stated, measured))]
-        rows.append(
-            [
-                name,
-                str(group),
-                "yes" if keeps else "no",
-                *cells,
-                f"{off:.2f}",
-                *bar(f"engines, memory, {name}", off, MEMORY),
-            ]
-        )
+        rows.append([name, *cells, f"{off:.2f}", *bar(f"engines, memory, {name}", off, MEMORY)])
     header = ["gradient", "group", "frames kept", "formula / MiB", "measured / MiB", "off by", "bar", ""]
     table("Memory of torch on the CPU beyond what was there before, median of three processes", header, rows)
 

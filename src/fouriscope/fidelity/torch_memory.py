@@ -11,6 +11,8 @@ from fouriscope.optics import Geometry
 
 # Bytes of the fields of a group. On the CPU so many stay in the cache; a card wants large groups.
 CPU_FIELDS, CARD_FIELDS = 5 * 2**18, 2**29
+# On the CPU, groups that each thread computes before their boxes are added up.
+GROUPS_PER_THREAD = 6
 
 
 class TorchMemory(NamedTuple):
@@ -38,23 +40,23 @@ def torch_memory(geometry: Geometry, *, channels: int, itemsize: int, own_masks:
     """The formula, with N pixels of the object, N' = (rows + h)(columns + w) with a box of h × w beside it, G pixels of
     a frame's grid and Y of a frame, for c = 2f bytes of a complex number::
 
-        objects = 2 f N · channels + 3 c N + 2 c N'        x and its gradient; o, W and their product; two spectra
+        objects = 2 f N · channels + 4 c N + 2 c N'        x and its gradient; o, W and what makes them; two spectra
         pupils  = c h w for each source, if they fit into 32 MiB
         frames  = f Y for each frame, twice that if each has a mask of its own
-        source  = c (3 h w + 2 · rows of the grid · w + 3 G) + 3 f Y        boxes, half fields, fields; y, d, q
+        source  = c (8 h w + 2 · rows of the grid · w + 3 G) + 3 f Y        boxes, half fields, fields; y, d, q
 
     >>> from fouriscope.paper import paper_model
     >>> memory = torch_memory(paper_model().geometry, channels=1, itemsize=4)
     >>> round(memory.total(32, keeps_frames=True) / 2**20)
-    49
+    56
     """
     real, box = itemsize, geometry.support_box
     pixels = int(np.prod(geometry.object_shape))
     continued = (geometry.object_shape[0] + box.height) * (geometry.object_shape[1] + box.width)
     frame, grid = (int(np.prod(shape)) for shape in (geometry.frame_shape, geometry.grid_shape))
-    strips = 3 * box.height * box.width + 2 * geometry.grid_shape[0] * box.width
+    strips = (2 + GROUPS_PER_THREAD) * box.height * box.width + 2 * geometry.grid_shape[0] * box.width
     return TorchMemory(
-        objects=2 * real * pixels * channels + 2 * real * (3 * pixels + 2 * continued),
+        objects=2 * real * pixels * channels + 2 * real * (4 * pixels + 2 * continued),
         pupils=kept_bytes(geometry, np.dtype(f"c{2 * real}")),
         frames=real * frame * len(geometry.na) * (2 if own_masks else 1),
         source=2 * real * (strips + 3 * grid) + 3 * real * frame,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -22,7 +23,7 @@ from fouriscope.fidelity.array_losses import Pixels, pixels_of
 from fouriscope.fidelity.losses import Loss
 from fouriscope.fidelity.pipeline import Contributions, Measurements, Observer
 from fouriscope.fidelity.torch_frames import Take, TorchFrames
-from fouriscope.fidelity.torch_memory import CARD_FIELDS, CPU_FIELDS, Shares, shares, torch_memory
+from fouriscope.fidelity.torch_memory import CARD_FIELDS, CPU_FIELDS, GROUPS_PER_THREAD, Shares, shares, torch_memory
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 from fouriscope.forward.torch_optics import Tensor, TorchOptics, Workspace, pull_back, squared, transmittance
@@ -31,8 +32,6 @@ from fouriscope.parallel import run_sliced, thread_count
 
 # Of a device's free memory, what is used where [engine] has no ``memory``.
 SHARE_OF_FREE = 0.75
-# On the CPU, groups that each thread computes before their boxes are added up.
-GROUPS_PER_THREAD = 2
 
 
 class TorchPipeline:
@@ -127,7 +126,8 @@ class TorchPipeline:
         observer: Observer | None,
     ) -> tuple[NDArray[np.float64], RealArray | None]:
         optics, model, pixels = self.optics, self.model, pixels_of(loss)
-        o = transmittance(model.object.name, optics.upload(x))
+        uploaded = optics.upload(x)
+        o = _by_rows(partial(transmittance, model.object.name), (uploaded,), model.object_shape, optics.complex)
         spectrum = optics.spectrum(o)
         total = optics.empty_total() if with_gradient else None
         misfits = []
@@ -155,8 +155,8 @@ class TorchPipeline:
         values = torch.cat(misfits).cpu().numpy().astype(np.float64)
         if total is None:
             return values, None
-        gradient = pull_back(model.object.name, o, optics.folded(total))
-        return values, gradient.cpu().numpy()
+        pulled = partial(pull_back, model.object.name)
+        return values, _by_rows(pulled, (o, optics.folded(total)), model.x_shape, optics.real).cpu().numpy()
 
 
 def at_once(device: str) -> int:
@@ -186,6 +186,22 @@ def _together(work: Callable[..., Any], calls: list[tuple[Any, ...]], device: An
 
     run_sliced(share, len(calls))
     return results
+
+
+def _by_rows(
+    function: Callable[..., Tensor], tensors: tuple[Tensor, ...], shape: tuple[int, ...], dtype: Any
+) -> Tensor:
+    """A function of pixels, its rows shared out to our threads on the CPU."""
+    if tensors[0].device.type != "cpu":
+        return function(*tensors)
+    out = torch.empty(shape, dtype=dtype)
+
+    def share(start: int, stop: int) -> None:
+        with one_thread():
+            out[..., start:stop, :] = function(*(tensor[..., start:stop, :] for tensor in tensors))
+
+    run_sliced(share, shape[-2])
+    return out
 
 
 def group_gradient(
