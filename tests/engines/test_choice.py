@@ -15,6 +15,7 @@ from fouriscope.engines import Engine, as_engine
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.config import parse_config
 from fouriscope.run.engine import build_engine, with_engine
+from fouriscope.run.memory import with_memory
 from tests.conftest import LEDS, OPTICS
 from tests.engines.problems import needs_torch
 from tests.run.problems import config, document
@@ -119,6 +120,8 @@ class TestSettings:
         other = with_engine(described, "scipy").engine
         assert (other.name, other.device, other.deterministic) == ("scipy", "cpu", True)
         assert with_engine(described, device="mps").engine.device == "mps"
+        assert with_memory(described, "2GB").engine.memory == "2GB"
+        assert with_memory(config(), "2GB").engine.memory is None
         with pytest.raises(InvalidInputError, match=r'device = "mps" is for name = "torch"'):
             with_engine(config(), device="mps")
         with pytest.raises(InvalidInputError, match=r"engine: name: Input should be 'auto', .*, got 'jax'"):

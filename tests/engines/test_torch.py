@@ -54,6 +54,8 @@ def test_threads_share_the_groups(case: str, keeps_pupils: bool, count: int, mon
     other = on_torch(case)
     with threads(count):
         found = other.gradient(x)
+    with threads(1):
+        np.testing.assert_array_equal(on_torch(case).gradient(x).gradient, found.gradient)
     assert other._pipeline._shares.group < 9  # type: ignore[attr-defined]
     assert found.value == pytest.approx(expected.value, rel=1e-5)
     assert difference(found.gradient, expected.gradient) < 1e-5

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,3 +120,10 @@ class TestPhysics:
         found = deepinv.optim.L2().grad(0.5 * x, y, physics)
         expected = Physics(model).A_vjp(0.5 * x, Physics(model).A(0.5 * x) - y)
         torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.slow
+def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(__file__).parents[2] / "examples" / "train_through_the_microscope.py"
+    runpy.run_path(str(path))["main"](steps=3)
+    assert "solver with TV: " in capsys.readouterr().out

@@ -32,7 +32,8 @@ Force = Annotated[bool, typer.Option("--force", help="Replace OUT if it exists."
 Memory = Annotated[
     str | None,
     typer.Option(
-        help="Memory for frames, such as 64MB or 2GB; the rest stays on disk. Default: frames.memory of CONFIG."
+        help="Memory for frames, such as 64MB or 2GB; the rest stays on disk. With the engine torch, also what it may "
+        "fill on its device. Default: frames.memory and engine.memory of CONFIG."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]

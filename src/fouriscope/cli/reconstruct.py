@@ -38,7 +38,7 @@ def run_reconstruction(
 ) -> int:
     """Reconstruct an image from the frames that a configuration describes."""
     console, base = console_of(quiet), config.parent
-    described = with_engine(with_memory(load_config(config), memory), engine, device)
+    described = with_memory(with_engine(load_config(config), engine, device), memory)
     folder = out if out is not None else base / "run"
 
     def warn(geometry: Geometry) -> None:

@@ -128,7 +128,7 @@ class TorchPipeline:
         optics, model, pixels = self.optics, self.model, pixels_of(loss)
         uploaded = optics.upload(x)
         o = _by_rows(partial(transmittance, model.object.name), (uploaded,), model.object_shape, optics.complex)
-        spectrum = optics.spectrum(o)
+        spectrum = optics.continued(torch.fft.fft2(o, norm="forward"))
         total = optics.empty_total() if with_gradient else None
         misfits = []
         on_host = _host_spectrum(spectrum, model) if observer is not None else None
@@ -223,13 +223,13 @@ def group_gradient(
     d, q = pixels(torch, intensity, frames, epsilon)
     del intensity
     if masks is not None:
-        d, q = d * masks, q * masks
+        d, q = d.mul_(masks), q.mul_(masks)
     wide = torch.float32 if optics.device.type == "mps" else torch.float64
     misfits = d.sum(dim=-1).sum(dim=-1, dtype=wide)  # a row in the precision of the data, as the compiled loops do
     if weights is None:
         return misfits, None
     del d
-    q = q * optics.upload(weights, optics.real)[:, None, None]
+    q = q.mul_(optics.upload(weights, optics.real)[:, None, None])
     counts = np.diff(group.bounds)
     if len(counts) < len(fields):
         q = q.repeat_interleave(optics.upload(counts), dim=0, output_size=len(fields))

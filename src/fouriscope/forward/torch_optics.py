@@ -47,7 +47,7 @@ def add_boxes(boxes: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64]
     """total += Σ_m S_mᵀ boxes[m], one after the other, so that every sum has one order on every device."""
     height, width = boxes.shape[-2:]
     for box, row, column in zip(boxes.unbind(-3), rows.tolist(), columns.tolist(), strict=True):
-        total.narrow(-2, row, height).narrow(-1, column, width).add_(box)
+        total[..., row : row + height, column : column + width].add_(box)
 
 
 class Crop(torch.autograd.Function):  # type: ignore[misc]
@@ -148,6 +148,15 @@ class TorchOptics:
         spectrum = torch.fft.fft2(o, norm="forward")
         spectrum = torch.cat([spectrum, spectrum[..., : self.box[0], :]], dim=-2)
         return torch.cat([spectrum, spectrum[..., : self.box[1]]], dim=-1)
+
+    def continued(self, spectrum: Tensor) -> Tensor:
+        """What :meth:`spectrum` continues, written once, without derivatives."""
+        (rows, columns), (height, width) = self.shape, self.box
+        out = torch.empty((rows + height, columns + width), dtype=self.complex, device=self.device)
+        out[:rows, :columns] = spectrum
+        out[rows:, :columns] = spectrum[:height]
+        out[:, columns:] = out[:, :width]
+        return out
 
     def fields(self, spectrum: Tensor, sources: NDArray[np.int64], pupils: Tensor) -> Tensor:
         """√w_m H_m o of each source, on the frame's grid, up to a phase ramp that |·|² does not see."""

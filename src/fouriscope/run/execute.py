@@ -154,7 +154,7 @@ def _resume(
             f"{run.path} was saved from Python with data that lay in memory; only `fouriscope reconstruct` runs resume"
         )
     described = parse_config(document, where=str(run.path / "config.toml"), is_record=True)
-    config = with_engine(with_memory(described, memory), *engine)
+    config = with_memory(with_engine(described, *engine), memory)
     check_same_files(run, config)
     stage("reading the frames")
     acquisition = build_acquisition(config, run.path)
