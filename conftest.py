@@ -1,16 +1,11 @@
-"""Compiled code in the tests is never stale.
-
-Numba caches a function by its own file, but inlines functions of other files: after an edit there, the old machine code
-would be tested. A cache folder named after the sources of all kernels cannot be out of date.
-"""
+"""What pytest leaves out: modules that import torch, where torch is not installed."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-from pathlib import Path
+from importlib.util import find_spec
 
-ROOT = Path(__file__).parent
-KERNELS = sorted(path for path in (ROOT / "src").rglob("*.py") if "import njit" in path.read_text(encoding="utf-8"))
-VERSION = hashlib.sha256(b"".join(path.read_bytes() for path in KERNELS)).hexdigest()[:12]
-os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".cache" / f"numba-{VERSION}")
+NEED_TORCH = (
+    *("forward/torch_optics.py", "fidelity/torch_frames.py", "fidelity/torch_pipeline.py"),
+    *("torch/microscope.py", "torch/physics.py"),
+)
+collect_ignore_glob = [] if find_spec("torch") else [f"src/fouriscope/{path}" for path in NEED_TORCH]

@@ -1,7 +1,7 @@
 """``python -m benchmarks`` runs every benchmark, ``python -m benchmarks gradient tv`` those two.
 
-``hostile``, ``real`` and ``soak`` take long and run only when they are named; what follows them are their own
-arguments: ``python -m benchmarks hostile 10``.
+``engines``, ``hostile``, ``real`` and ``soak`` take long and run only when they are named; what follows them are their
+own arguments: ``python -m benchmarks hostile 10``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BENCHMARKS = (
     "viewer",
     "paper",
 )
-LONG = ("hostile", "real", "soak")
+LONG = ("engines", "hostile", "real", "soak")
 
 
 def main(names: list[str]) -> None:

@@ -87,6 +87,7 @@ _WHOLE = (
     *("tests/run/test_beginning", "tests/run/test_changed", "tests/run/test_damaged", "tests/run/test_found"),
     *("tests/run/test_load", "tests/run/test_recipe", "tests/run/test_result_files", "tests/run/test_resume"),
     *("tests/run/test_snapshot", "tests/run/test_streamed", "tests/run/test_verdict", "tests/viewer/test_connections"),
+    *("tests/engines/test_agreement", "tests/engines/test_runs"),
     *("tests/calibration/", "tests/test_docs", "tests/test_plots", "tests/test_reconstruction", "tests/test_scoring"),
     *("tests/verdict/", "tests/test_hostile", "src/fouriscope/alignment/", "tests/fidelity/test_losses"),
     *("tests/solvers/test_fixed_points", "tests/solvers/test_pnp", "tests/solvers/test_step_size"),

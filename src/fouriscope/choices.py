@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from fouriscope import settings
 from fouriscope.acquisition import Acquisition
+from fouriscope.engines import EngineName
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import Loss, LossName, PoissonLoss, as_loss
 from fouriscope.optics import Multiplexed
@@ -47,6 +48,7 @@ class Choices(TypedDict, total=False):
     iterations: Auto | int
     stop: settings.Stop | None
     seed: Auto | int
+    engine: Auto | EngineName | settings.Engine
 
 
 # The settings that may stand for a choice.
@@ -56,6 +58,7 @@ SETTINGS: dict[str, tuple[type[settings.Section], ...]] = {
     "align": (settings.Alignment,),
     "calibrate": (settings.Calibration,),
     "stop": (settings.Stop,),
+    "engine": (settings.Engine,),
 }
 
 
@@ -147,6 +150,8 @@ def _sections(choices: Choices, frames: int) -> dict[str, Any]:
         "solver": _solver(choices, frames),
         "stop": _stop(choices),
     }
+    if not is_auto(engine := choices.get("engine", AUTO)):
+        document["engine"] = _keys(engine, "name")
     if not is_auto(align := choices.get("align", AUTO)):
         document["alignment"] = _all_keys(settings.Alignment, align)
     if not is_auto(calibrate := choices.get("calibrate", AUTO)):

@@ -14,6 +14,7 @@ from fouriscope.acquisition.digest import check_unchanged
 from fouriscope.acquisition.units import warn_of_counts
 from fouriscope.checks import door_but
 from fouriscope.choices import Auto, Choices, MethodName, ObjectName, StartName, choose
+from fouriscope.engines import EngineName
 from fouriscope.fidelity import Loss, LossName
 from fouriscope.priors import PriorLike
 from fouriscope.run import Result
@@ -40,6 +41,7 @@ def reconstruct(
     iterations: Auto | int = "auto",
     stop: settings.Stop | None = None,
     seed: Auto | int = "auto",
+    engine: Auto | EngineName | settings.Engine = "auto",
     callbacks: Sequence[Callback] = (),
     progress: bool = False,
 ) -> Result:
@@ -95,6 +97,9 @@ def reconstruct(
         How many iterations; or, with :class:`fouriscope.settings.Stop`, seconds or a residual.
     seed
         Seed of all random numbers, by default 0.
+    engine
+        What computes: "auto" (numba where it is installed, otherwise scipy), "numba", "scipy" or "torch"; or
+        :class:`fouriscope.settings.Engine` with the device of torch: ``Engine(name="torch", device="cuda")``.
     callbacks
         Called as ``f(solver, record)`` after every iteration; return True, or a reason in words, to stop.
         ``result.stop_reason`` then says so.
@@ -135,6 +140,7 @@ def reconstruct(
         iterations=iterations,
         stop=stop,
         seed=seed,
+        engine=engine,
     )
     config = chosen.config
     warn_of_counts(data, stacklevel=3)

@@ -2,6 +2,7 @@
 
 NumPy hands these to BLAS, whose own threads make the last digits depend on the machine and, on a busy one, wait for
 each other for longer than the sum takes. Here blocks are summed in the precision of the data, and the blocks in double.
+Without numba NumPy's own sums, in double, do the same.
 """
 
 from __future__ import annotations
@@ -11,6 +12,18 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from fouriscope.engines import numba_is_installed
+
+
+def _kernels() -> Any:
+    if numba_is_installed():
+        from fouriscope import _reduction_kernels
+
+        return _reduction_kernels
+    from fouriscope import _plain_reductions
+
+    return _plain_reductions
+
 
 def dot(a: NDArray[Any], b: NDArray[Any]) -> float:
     """⟨a, b⟩ for real arrays of one shape and type.
@@ -19,9 +32,7 @@ def dot(a: NDArray[Any], b: NDArray[Any]) -> float:
     >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     11.0
     """
-    from fouriscope import _reduction_kernels
-
-    return _reduction_kernels.dot(a.reshape(-1), b.reshape(-1))
+    return float(_kernels().dot(a.reshape(-1), b.reshape(-1)))
 
 
 def norm(a: NDArray[Any]) -> float:
@@ -31,14 +42,10 @@ def norm(a: NDArray[Any]) -> float:
 
 def distance(a: NDArray[Any], b: NDArray[Any]) -> float:
     """‖a − b‖, without an array for the difference."""
-    from fouriscope import _reduction_kernels
-
-    return math.sqrt(_reduction_kernels.squared_distance(a.reshape(-1), b.reshape(-1)))
+    return math.sqrt(_kernels().squared_distance(a.reshape(-1), b.reshape(-1)))
 
 
 def spread(a: NDArray[Any]) -> float:
     """‖a − mean(a)‖."""
-    from fouriscope import _reduction_kernels
-
-    flat = a.reshape(-1)
-    return math.sqrt(_reduction_kernels.squared_deviation(flat, _reduction_kernels.sum_all(flat) / flat.size))
+    kernels, flat = _kernels(), a.reshape(-1)
+    return math.sqrt(kernels.squared_deviation(flat, kernels.sum_all(flat) / flat.size))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.calibration.base import Calibrator, stiffness
+from fouriscope.calibration.loops import box_kernels
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import Contributions, DataFidelity, Minibatch
 from fouriscope.forward import ForwardModel
@@ -71,8 +72,7 @@ class PixelPupil(Calibrator):
         self._curvature: NDArray[np.float64] | None = None
 
     def watch(self, seen: Contributions) -> None:
-        from fouriscope.calibration._kernels import box_products
-
+        box_products = box_kernels(seen.model.engine).box_products
         model, sources, shape = seen.model, seen.sources, seen.model.pupils.box_shape
         product = np.zeros(shape, np.complex128)
         energies = np.empty((len(sources), *shape), model.dtype)

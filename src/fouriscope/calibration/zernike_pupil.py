@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.calibration.base import Calibrator, GaussNewton, stiffness
+from fouriscope.calibration.loops import box_kernels
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import Contributions, DataFidelity, Minibatch
 from fouriscope.forward import ForwardModel
@@ -89,8 +90,7 @@ class ZernikePupil(Calibrator):
         self._curvature = np.zeros((len(self.modes),) * 2)
 
     def watch(self, seen: Contributions) -> None:
-        from fouriscope.calibration._kernels import box_moments
-
+        box_moments = box_kernels(seen.model.engine).box_moments
         model, sources, side = seen.model, seen.sources, self._degree + 1
         slopes = np.empty((len(sources), side, side))
         energies = np.empty((len(sources), 2 * side - 1, 2 * side - 1))

@@ -12,7 +12,7 @@ from rich.markup import escape
 from fouriscope.acquisition.byte_sizes import format_bytes, parse_bytes
 from fouriscope.cli.field_progress import shown_field
 from fouriscope.cli.last_resort import keep_details_in
-from fouriscope.cli.options import INTERRUPTED, Config, Quiet, console_of
+from fouriscope.cli.options import INTERRUPTED, Config, Device, EngineOf, Quiet, console_of
 from fouriscope.cli.progress import duration, terminated_as_interrupted
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.cluster import connected
@@ -20,6 +20,7 @@ from fouriscope.field.planner import Forecast, forecast
 from fouriscope.field.reconstruct import FieldResult, reconstruct_tiles
 from fouriscope.field.remote import DaskWorkers
 from fouriscope.run import load_config
+from fouriscope.run.engine import with_engine
 
 SHOWN_FAILURES = 5
 
@@ -55,13 +56,15 @@ def run_field(
     plan: Annotated[
         bool, typer.Option("--plan", help="Only estimate the time, memory and disk space that it needs.")
     ] = False,
+    engine: EngineOf = None,
+    device: Device = None,
     quiet: Quiet = False,
 ) -> int:
     """Reconstruct the whole field of view in tiles. Run it again to continue after an interruption.
 
     Exit code 1 means that some tiles failed. They are named, and the others are in the result.
     """
-    described, base, console = load_config(config), config.parent, console_of(quiet)
+    described, base, console = with_engine(load_config(config), engine, device), config.parent, console_of(quiet)
     worker_bytes = None if memory is None else parse_bytes(memory)
     if plan:
         planned = forecast(described, base, workers=workers, tile=tile, overlap=overlap)

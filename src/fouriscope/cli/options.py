@@ -11,18 +11,29 @@ from rich.console import Console
 
 from fouriscope.cli.last_resort import INTERRUPTED, OutputClosedError
 
-__all__ = ["INTERRUPTED", "CheckpointSeconds", "Config", "Force", "Memory", "Quiet", "console_of"]
+__all__ = ["INTERRUPTED", "CheckpointSeconds", "Config", "Device", "EngineOf", "Force", "Memory", "Quiet", "console_of"]
 
 Config = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
 CheckpointSeconds = Annotated[
     float | None,
     typer.Option(min=0, help="Seconds between checkpoints. Default: 10. With 0, every iteration writes one."),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(help="Where the engine torch computes: cpu, cuda, cuda:1 or mps. Default: engine.device of CONFIG."),
+]
+EngineOf = Annotated[
+    str | None,
+    typer.Option(
+        "--engine", help="What computes: auto, numba, scipy or torch (docs/engines.md). Default: engine.name of CONFIG."
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")]
 Memory = Annotated[
     str | None,
     typer.Option(
-        help="Memory for frames, such as 64MB or 2GB; the rest stays on disk. Default: frames.memory of CONFIG."
+        help="Memory for frames, such as 64MB or 2GB; the rest stays on disk. With the engine torch, also what it may "
+        "fill on its device. Default: frames.memory and engine.memory of CONFIG."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]

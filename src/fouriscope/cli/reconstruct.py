@@ -13,13 +13,14 @@ from rich.markup import escape
 
 from fouriscope.cli.as_json import AsJson, consoles, print_json
 from fouriscope.cli.last_resort import keep_details_in
-from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Config, Memory, Quiet
+from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Config, Device, EngineOf, Memory, Quiet
 from fouriscope.cli.progress import duration, graceful_interrupt, shown_progress, snr_line
 from fouriscope.errors import RunFolderError
 from fouriscope.optics import Geometry, report_geometry
 from fouriscope.run import Result, RunFolder, load_config, resume_run, start_run
 from fouriscope.run.assemble import build_stop
 from fouriscope.run.config import parse_config
+from fouriscope.run.engine import with_engine
 from fouriscope.run.memory import with_memory
 from fouriscope.settings import Stop
 from fouriscope.solvers import Callback
@@ -32,12 +33,14 @@ def run_reconstruction(
     ] = None,
     checkpoint_seconds: CheckpointSeconds = None,
     memory: Memory = None,
+    engine: EngineOf = None,
+    device: Device = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> int:
     """Reconstruct an image from the frames that a configuration describes."""
     (console, progress), base = consoles(quiet, as_json), config.parent
-    described = with_memory(load_config(config), memory)
+    described = with_memory(with_engine(load_config(config), engine, device), memory)
     folder = out if out is not None else base / "run"
 
     def warn(geometry: Geometry) -> None:
@@ -70,6 +73,8 @@ def run_resumption(
     ] = None,
     checkpoint_seconds: CheckpointSeconds = None,
     memory: Memory = None,
+    engine: EngineOf = None,
+    device: Device = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> int:
@@ -89,6 +94,8 @@ def run_resumption(
             iterations=iterations,
             checkpoint_seconds=checkpoint_seconds,
             memory=memory,
+            engine=engine,
+            device=device,
             stage=stage,
         ),
         *consoles(quiet, as_json),

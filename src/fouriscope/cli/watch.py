@@ -15,11 +15,12 @@ from rich.markup import escape
 from rich.text import Text
 
 from fouriscope.cli.last_resort import keep_details_in
-from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Quiet, console_of
+from fouriscope.cli.options import INTERRUPTED, CheckpointSeconds, Device, EngineOf, Quiet, console_of
 from fouriscope.cli.progress import asked_to_stop, snr_line
 from fouriscope.errors import InvalidInputError
 from fouriscope.live import WatchedFolder
 from fouriscope.run import Result, load_config
+from fouriscope.run.engine import with_engine
 from fouriscope.solvers import Callback, Record, Solver
 
 CONVERGED = "converged"
@@ -45,6 +46,8 @@ def run_watch(
         typer.Option(min=0, max=1, help="Whether the numbers in the file names start at 0 or 1 (docs/live.md)."),
     ] = None,
     checkpoint_seconds: CheckpointSeconds = None,
+    engine: EngineOf = None,
+    device: Device = None,
     quiet: Quiet = False,
 ) -> int:
     """Reconstruct while frames are still being acquired, and say when more frames no longer help."""
@@ -52,7 +55,7 @@ def run_watch(
     run_folder = out if out is not None else config.parent / "run"
     keep_details_in(run_folder)
     watched = WatchedFolder(
-        load_config(config),
+        with_engine(load_config(config), engine, device),
         config.parent,
         folder,
         run_folder,

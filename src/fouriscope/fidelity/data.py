@@ -14,7 +14,7 @@ from fouriscope.checks import door, door_class, is_count, told
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity.losses import Loss, as_loss
 from fouriscope.fidelity.minibatch import Minibatch
-from fouriscope.fidelity.pipeline import LEDPipeline, Measurements, Observer
+from fouriscope.fidelity.pipeline import Measurements, Observer, make_pipeline
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.grids import LEDs
 from fouriscope.forward.objects import RealArray
@@ -77,7 +77,6 @@ class DataFidelity:
         mask: Frames | NDArray[Any] | None = None,
     ) -> None:
         self.model = model
-        self._pipeline = LEDPipeline(model)
         self.frames: Frames = frames if isinstance(frames, Frames) else ArrayFrames(frames)
         self.loss = as_loss(loss)
         expected = (len(model), *model.frame_shape)
@@ -92,6 +91,7 @@ class DataFidelity:
         if self.mask is None or len(self.mask.shape) == 2:
             ones = np.ones(model.frame_shape, bool) if self.mask is None else mask_of(self.mask, 0)
             self._common = ones[None].astype(model.dtype)
+        self._pipeline = make_pipeline(model, own_masks=self._common is None)
         self._stream = stream_below(self.frames)
         self._upcoming: list[int] = []
         # Frames that lie in memory as the loop wants them are used where they are.
@@ -121,6 +121,10 @@ class DataFidelity:
     def reweigh(self, weights: NDArray[Any]) -> None:
         """Other w_j from now on: a frame that was left out because it had not arrived counts when it has."""
         self.weights = self._checked_weights(weights)
+
+    def frames_changed(self, leds: NDArray[np.int64]) -> None:
+        """Frames of ``leds`` arrived or were replaced: an engine that keeps frames on a device reads them again."""
+        self._pipeline.forget(leds)
 
     def __len__(self) -> int:
         """J, the number of measurements."""
@@ -194,7 +198,7 @@ class DataFidelity:
 
     def release_memory(self) -> None:
         """Forget what can be computed or read again: when a run has ended, its pictures need the room."""
-        self._pipeline = LEDPipeline(self.model)
+        self._pipeline = make_pipeline(self.model, own_masks=self._common is None)
         if self._stream is not None:
             self._stream.close()
 

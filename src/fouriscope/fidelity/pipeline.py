@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.fidelity.loops import gradient_kernels
 from fouriscope.fidelity.losses import Loss
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
@@ -60,6 +61,40 @@ def group_size(geometry: Geometry, itemsize: int) -> int:
     return min(GROUP, max(GROUP_AT_LEAST, GROUP_BYTES // one))
 
 
+class Pipeline(Protocol):
+    """What an engine does: misfits of LEDs at an estimate and, if wanted, the gradient of their weighted sum.
+
+    A data fidelity has one. ``model`` may be set to a revised model of the same frames and object.
+    """
+
+    model: ForwardModel
+
+    def run(
+        self,
+        x: RealArray,
+        leds: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        data_of: Callable[[NDArray[np.int64]], Measurements],
+        loss: Loss,
+        *,
+        with_gradient: bool,
+        observer: Observer | None = None,
+    ) -> tuple[NDArray[np.float64], RealArray | None]:
+        """(d_b for each LED, ∇ Σ_b weights[b] d_b or None); ``observer`` is shown each group on its way."""
+
+    def forget(self, leds: NDArray[np.int64]) -> None:
+        """The frames of ``leds`` have changed: keep nothing of them."""
+
+
+def make_pipeline(model: ForwardModel, *, own_masks: bool) -> Pipeline:
+    """The pipeline of the model's engine; ``own_masks`` says whether each frame has a mask of its own."""
+    if model.engine.name == "torch":
+        from fouriscope.fidelity.torch_pipeline import TorchPipeline
+
+        return TorchPipeline(model, own_masks=own_masks)
+    return LEDPipeline(model)
+
+
 class _Buffers(threading.local):
     """Scratch memory per thread, kept from call to call (fresh pages would cost a third of a small gradient)."""
 
@@ -74,7 +109,7 @@ class _Buffers(threading.local):
 
 
 class LEDPipeline:
-    """Misfits of LEDs and, if wanted, the gradient of their weighted sum.
+    """The :class:`Pipeline` of loops on the host, compiled or plain.
 
     Threads take different LEDs of a group and write their boxes side by side; then they take different *rows* of the
     object's spectrum and add the boxes to it in the order of the LEDs. Every sum has one order, so the result does not
@@ -84,6 +119,9 @@ class LEDPipeline:
     def __init__(self, model: ForwardModel) -> None:
         self.model = model
         self._buffers = _Buffers()
+
+    def forget(self, leds: NDArray[np.int64]) -> None:
+        """Nothing is kept of any frame."""
 
     def run(
         self,
@@ -97,12 +135,9 @@ class LEDPipeline:
         observer: Observer | None = None,
     ) -> tuple[NDArray[np.float64], RealArray | None]:
         """(d_b for each LED, ∇ Σ_b weights[b] d_b or None)."""
-        from fouriscope.fidelity.kernels import for_loss, led_gradients, sum_gradients
-        from fouriscope.forward.kernels import add_boxes
-
         model, kind = self.model, self.model.complex_dtype
         transmittance = model.object.transmittance(
-            model.check_x(x), out=self._buffers("transmittance", model.object_shape, kind)
+            model.check_x(x), self._buffers("transmittance", model.object_shape, kind), model.engine
         )
         spectrum = model.spectrum(transmittance, out=self._buffers("spectrum", model.object_shape, kind))
         if with_gradient:
@@ -112,7 +147,7 @@ class LEDPipeline:
         boxes = self._buffers("boxes", (size, *model.pupils.box_shape), kind)
         misfits = np.empty(len(leds))
         points = model.sources.are_points
-        kernel = for_loss(led_gradients if points else sum_gradients, type(loss))
+        kernel, add_boxes = gradient_kernels(model.engine, loss, points=points)
 
         for part, sources, bounds in model.sources.groups(leds, size):
             rows, columns = model.box_rows[sources], model.box_columns[sources]

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fouriscope.checks import door, door_class, numbers
+from fouriscope.engines import Engine, as_engine
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import plain
 from fouriscope.forward.grids import Grids, LEDs
+from fouriscope.forward.loops import kernels_of
 from fouriscope.forward.objects import ComplexArray, ObjectModel, RealArray, object_model
 from fouriscope.forward.pupils import LEDPupils
 from fouriscope.optics import Geometry, Illumination, Optics, Pupil, Sources
@@ -56,6 +58,9 @@ class ForwardModel(Grids):
         g_i > 0, the brightness of each LED compared with the others: y_i = g_i \|H_i o\|². All 1 by default.
     dtype
         float32 (default) or float64: the precision of x. Fields have the complex type that belongs to it.
+    engine, device
+        What computes (docs/engines.md): "auto", "numba", "scipy" or "torch", or a :class:`fouriscope.engines.Engine`;
+        and for torch where: "cpu", "cuda", "cuda:1", "mps".
 
     Examples
     --------
@@ -82,7 +87,10 @@ class ForwardModel(Grids):
         patch_center: tuple[float, float] = (0.0, 0.0),
         gains: ArrayLike | None = None,
         dtype: DTypeLike = np.float32,
+        engine: str | Engine = "auto",
+        device: str = "cpu",
     ) -> None:
+        self.engine = as_engine(engine, device)
         try:
             self.dtype = np.dtype(dtype)
         except TypeError:
@@ -105,7 +113,7 @@ class ForwardModel(Grids):
         self.pupil = pupil if pupil is not None else Pupil()
         self.gains = _checked_gains(gains, len(self))
         self.complex_dtype = np.result_type(self.dtype, np.complex64)
-        self.pupils = LEDPupils(self.geometry, self.pupil, self.complex_dtype, self.gains)
+        self.pupils = LEDPupils(self.geometry, self.pupil, self.complex_dtype, self.gains, self.engine)
 
     @door
     def revised(
@@ -145,7 +153,7 @@ class ForwardModel(Grids):
                     f"a model of {len(self)} frames needs sources for all of them, got {len(sources.offsets) - 1}"
                 )
             revised._place(replace(revised.geometry, sources=sources))
-        revised.pupils = LEDPupils(revised.geometry, revised.pupil, self.complex_dtype, revised.gains)
+        revised.pupils = LEDPupils(revised.geometry, revised.pupil, self.complex_dtype, revised.gains, self.engine)
         return revised
 
     def __repr__(self) -> str:
@@ -192,7 +200,7 @@ class ForwardModel(Grids):
 
     def transmittance(self, x: RealArray) -> ComplexArray:
         """o(x)."""
-        return self.object.transmittance(self.check_x(x))
+        return self.object.transmittance(self.check_x(x), engine=self.engine)
 
     def spectrum(self, transmittance: ComplexArray, out: ComplexArray | None = None) -> ComplexArray:
         """F o: unnormalised FFT of the object, DC first; into ``out`` if it is given."""
@@ -203,8 +211,7 @@ class ForwardModel(Grids):
         return self._transform(self.on_grid("spectrum", spectrum), out, forward=False)
 
     def _transform(self, array: ComplexArray, out: ComplexArray | None, *, forward: bool) -> ComplexArray:
-        from fouriscope.forward import kernels
-
+        kernels = kernels_of(self.engine)
         array = np.ascontiguousarray(array, self.complex_dtype)
         out = np.empty_like(array) if out is None else out
         kernels.fft2(array, out, forward, 1.0 if forward else 1.0 / array.size, thread_count())
@@ -212,8 +219,7 @@ class ForwardModel(Grids):
 
     def intensity(self, x: RealArray, leds: LEDs = None) -> RealArray:
         """Σ_m w_m |H_m o(x)|² for each LED of ``leds`` (all by default), of shape (LEDs, rows, columns)."""
-        from fouriscope.forward import kernels
-
+        kernels = kernels_of(self.engine)
         indices = self.led_indices(leds)
         spectrum = self.spectrum(self.transmittance(x))
         out = np.empty((len(indices), *self.frame_shape), self.dtype)
@@ -252,8 +258,7 @@ class ForwardModel(Grids):
         is an upper bound. It is zero outside the band, where no LED sees anything. Weights are 1 by default. For an LED
         with several sources, |P_i|² is the sum over them, each with its own weight.
         """
-        from fouriscope.forward import kernels
-
+        kernels = kernels_of(self.engine)
         indices = self.led_indices(leds)
         factors = np.ones(len(indices)) if weights is None else np.asarray(weights, np.float64)
         if factors.shape != indices.shape:
@@ -271,7 +276,8 @@ class ForwardModel(Grids):
     def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
         """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`)."""
         arrays = (self.on_grid("transmittance", transmittance), self.on_grid("derivative", derivative))
-        return self.object.pull_back(*(array.astype(self.complex_dtype, copy=False) for array in arrays))
+        o, w = (array.astype(self.complex_dtype, copy=False) for array in arrays)
+        return self.object.pull_back(o, w, self.engine)
 
 
 def _checked_gains(gains: ArrayLike | None, count: int) -> NDArray[np.float64] | None:

@@ -13,7 +13,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.engines import Engine, as_engine
 from fouriscope.errors import InvalidInputError
+from fouriscope.forward.loops import kernels_of
 from fouriscope.optics.grid_shapes import Band
 from fouriscope.parallel import run_sliced
 
@@ -44,11 +46,15 @@ class ObjectModel(ABC):
         """Shape of x for an object of ``object_shape`` pixels."""
 
     @abstractmethod
-    def transmittance(self, x: RealArray, out: ComplexArray | None = None) -> ComplexArray:
+    def transmittance(
+        self, x: RealArray, out: ComplexArray | None = None, engine: Engine | None = None
+    ) -> ComplexArray:
         """o(x), in the complex type that belongs to the precision of x; into ``out`` if it is given."""
 
     @abstractmethod
-    def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
+    def pull_back(
+        self, transmittance: ComplexArray, derivative: ComplexArray, engine: Engine | None = None
+    ) -> RealArray:
         """∇_x d from W = ∂d/∂ō at o = ``transmittance``."""
 
     @abstractmethod
@@ -98,18 +104,20 @@ class PhaseObject(ObjectModel):
     def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
         return object_shape
 
-    def transmittance(self, x: RealArray, out: ComplexArray | None = None) -> ComplexArray:
-        from fouriscope.forward import kernels
-
+    def transmittance(
+        self, x: RealArray, out: ComplexArray | None = None, engine: Engine | None = None
+    ) -> ComplexArray:
+        kernels = kernels_of(engine or as_engine())
         out = np.empty(x.shape, _complex_of(x)) if out is None else out
         single = x.dtype == np.float32
         kernel = kernels.phase_transmittance_single if single else kernels.phase_transmittance_double
         run_sliced(lambda start, stop: kernel(x, out, start, stop), x.shape[0])
         return out
 
-    def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
-        from fouriscope.forward import kernels
-
+    def pull_back(
+        self, transmittance: ComplexArray, derivative: ComplexArray, engine: Engine | None = None
+    ) -> RealArray:
+        kernels = kernels_of(engine or as_engine())
         gradient = np.empty(transmittance.shape, transmittance.real.dtype)
         run_sliced(
             lambda start, stop: kernels.phase_pull_back(transmittance, derivative, gradient, start, stop),
@@ -131,16 +139,18 @@ class ComplexObject(ObjectModel):
     def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
         return (2, *object_shape)
 
-    def transmittance(self, x: RealArray, out: ComplexArray | None = None) -> ComplexArray:
-        from fouriscope.forward import kernels
-
+    def transmittance(
+        self, x: RealArray, out: ComplexArray | None = None, engine: Engine | None = None
+    ) -> ComplexArray:
+        kernels = kernels_of(engine or as_engine())
         out = np.empty(x.shape[1:], _complex_of(x)) if out is None else out
         run_sliced(lambda start, stop: kernels.complex_transmittance(x, out, start, stop), x.shape[1])
         return out
 
-    def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
-        from fouriscope.forward import kernels
-
+    def pull_back(
+        self, transmittance: ComplexArray, derivative: ComplexArray, engine: Engine | None = None
+    ) -> RealArray:
+        kernels = kernels_of(engine or as_engine())
         gradient = np.empty((2, *transmittance.shape), transmittance.real.dtype)
         run_sliced(
             lambda start, stop: kernels.complex_pull_back(transmittance, derivative, gradient, start, stop),
@@ -182,13 +192,17 @@ class WaveObject(ObjectModel):
     def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
         return (2, *object_shape)
 
-    def transmittance(self, x: RealArray, out: ComplexArray | None = None) -> ComplexArray:
+    def transmittance(
+        self, x: RealArray, out: ComplexArray | None = None, engine: Engine | None = None
+    ) -> ComplexArray:
         out = np.empty(x.shape[1:], _complex_of(x)) if out is None else out
         np.add(x[0], 1, out=out.real)
         out.imag = x[1]
         return out
 
-    def pull_back(self, transmittance: ComplexArray, derivative: ComplexArray) -> RealArray:
+    def pull_back(
+        self, transmittance: ComplexArray, derivative: ComplexArray, engine: Engine | None = None
+    ) -> RealArray:
         gradient = np.empty((2, *derivative.shape), derivative.real.dtype)
         np.multiply(derivative.real, 2, out=gradient[0])
         np.multiply(derivative.imag, 2, out=gradient[1])

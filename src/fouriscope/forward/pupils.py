@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fouriscope.engines import Engine, as_engine
+from fouriscope.forward.loops import pupil_kernels_of
 from fouriscope.optics import Geometry, Pupil
 from fouriscope.optics.objective import EDGE_TOLERANCE
 from fouriscope.parallel import run_sliced
@@ -34,9 +36,15 @@ class LEDPupils:
     """
 
     def __init__(
-        self, geometry: Geometry, pupil: Pupil, dtype: np.dtype[Any], gains: NDArray[np.float64] | None = None
+        self,
+        geometry: Geometry,
+        pupil: Pupil,
+        dtype: np.dtype[Any],
+        gains: NDArray[np.float64] | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.geometry = geometry
+        self.engine = engine or as_engine()
         self.pupil = pupil
         self.dtype = dtype
         box = geometry.support_box
@@ -104,9 +112,7 @@ class LEDPupils:
         return np.ix_(rows, columns)
 
     def _evaluate(self, sources: NDArray[np.int64]) -> NDArray[Any]:
-        from fouriscope.forward._coloured_pupil_kernels import evaluate_coloured_pupils
-        from fouriscope.forward._pupil_kernels import evaluate_pupils
-
+        evaluate_pupils, evaluate_coloured_pupils = pupil_kernels_of(self.engine)
         stack = np.empty((len(sources), *self.box_shape), self.dtype)
         box = self.geometry.support_box
         own = (self.geometry.fractions[sources], self._roots[sources])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fouriscope.engines import numba_is_installed
 from fouriscope.parallel import run_sliced, split
 
 Array = npt.NDArray[Any]
@@ -18,6 +19,17 @@ ITERATIONS_PER_PASS = 8
 
 FIRST_PASS = 4
 """Iterations before the first look: within a solver, a warm dual is often good enough that early."""
+
+
+def tv_kernels() -> Any:
+    """The module with the loops: compiled, or in plain NumPy where numba is not installed."""
+    if numba_is_installed():
+        from fouriscope.priors import _tv_kernels
+
+        return _tv_kernels
+    from fouriscope.priors import _tv_plain
+
+    return _tv_plain
 
 
 class Workspace:
@@ -66,8 +78,7 @@ def solve_dual(space: Workspace, isotropic: bool, enough: float, max_iterations:
 
     Starts from the dual p in ``space.dual[0][:2]`` and leaves the new one there.
     """
-    from fouriscope.priors._tv_kernels import advance_strip
-
+    advance_strip = tv_kernels().advance_strip
     z, dtype = space.scaled, space.dtype.type
     # 1/‖∇‖²: eight in the plane, four along a line.
     step = dtype(1 / 8 if min(space.shape) > 1 else 1 / 4)

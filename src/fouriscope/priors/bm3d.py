@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fouriscope.checks import door_class
+from fouriscope.engines import require_numba
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors._bm3d_parameters import OVERRIDES, PROFILES, BM3DParameters, StageParameters
 from fouriscope.priors._bm3d_stages import Layout, run_stage
@@ -102,6 +103,7 @@ class BM3D(Prior):
         rematch_every: int = 10,
         **overrides: float | str,
     ) -> None:
+        require_numba(f"the prior {self.name!r}", "the prior 'tv'")
         super().__init__(strength)
         if profile not in PROFILES:
             raise InvalidInputError(f"expected a profile among {list(PROFILES)}, got {profile!r}")

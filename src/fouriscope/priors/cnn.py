@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fouriscope.checks import door_class
+from fouriscope.engines import require_numba
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors._cnn_forward import SHIPPED, Weights, Workspace, load_weights, remove_noise, workspace_for
 from fouriscope.priors.base import Image, Prior, Strength, check_image
@@ -80,6 +81,7 @@ class SmallCNN(Prior):
     name = "cnn"
 
     def __init__(self, strength: Strength = "auto", weights: str = "shipped") -> None:
+        require_numba(f"the prior {self.name!r}", "the prior 'tv'")
         super().__init__(strength)
         self.weights = str(weights)
         self._network: Weights | None = None

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
-from fouriscope.priors._tv_solver import Workspace, solve_dual
+from fouriscope.priors._tv_solver import Workspace, solve_dual, tv_kernels
 from fouriscope.priors.base import Image, Prior, Strength, check_image, check_sigma, scale_likelihood_strength
 
 # Of a call that starts from the dual of the image before: so many over the accuracy, 100 for the default of 0.05.
@@ -142,17 +142,15 @@ class TV(Prior):
         if weight >= image.size * span:
             return np.full_like(image, low + np.mean(image - image.dtype.type(low), dtype=np.float64))
 
-        from fouriscope.priors._tv_kernels import from_units_of_weight, to_units_of_weight
-
-        space = self._workspace_for(image)
+        kernels, space = tv_kernels(), self._workspace_for(image)
         contiguous = np.ascontiguousarray(image)
         # In units of the weight, around zero: the kernels then meet neither large offsets nor extreme scales.
-        variance = to_units_of_weight(contiguous, low + span / 2, weight, space.scaled)
+        variance = kernels.to_units_of_weight(contiguous, low + span / 2, weight, space.scaled)
         enough = image.size * max(self.accuracy**2 * min(1.0, variance), 2 * epsilon * span / weight)
         solution = solve_dual(space, self.isotropic, enough, max_iterations)
         self.last_gap, self.last_iterations = solution.gap * weight**2, solution.iterations
         denoised = np.empty_like(contiguous)
-        from_units_of_weight(contiguous, space.scaled, solution.x, weight, denoised)
+        kernels.from_units_of_weight(contiguous, space.scaled, solution.x, weight, denoised)
         return denoised
 
     def _workspace_for(self, image: Image) -> Workspace:
@@ -162,9 +160,7 @@ class TV(Prior):
         return self._workspace
 
     def _objective(self, image: Image) -> float:
-        from fouriscope.priors._tv_kernels import total_variation
-
-        return float(total_variation(np.ascontiguousarray(image), self.isotropic))
+        return float(tv_kernels().total_variation(np.ascontiguousarray(image), self.isotropic))
 
     def natural_strength(self, image: Image) -> float:
         """Return θn/TV(x), or ``inf`` for a constant image; see :meth:`Prior.natural_strength`."""

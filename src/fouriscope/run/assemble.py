@@ -34,6 +34,7 @@ from fouriscope.optics import (
 )
 from fouriscope.priors import Prior
 from fouriscope.run.described import Described
+from fouriscope.run.engine import build_engine
 from fouriscope.run.memory import check_memory
 from fouriscope.run.priors import build_priors, refuse_prior
 from fouriscope.settings import ReconstructionConfig, RunConfig
@@ -81,6 +82,7 @@ def build_model(acquisition: Acquisition, config: ReconstructionConfig) -> Forwa
         patch_center=acquisition.patch_center,
         gains=acquisition.gains,
         dtype=dtype,
+        engine=build_engine(config.engine),
     )
 
 

@@ -14,6 +14,7 @@ from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import beginning_of, build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import Described
+from fouriscope.run.engine import with_engine
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.inputs import check_same_files, check_same_frames, input_files, resolved
 from fouriscope.run.judged import judge
@@ -102,12 +103,15 @@ def resume_run(
     iterations: int | None = None,
     checkpoint_seconds: float | None = None,
     memory: str | None = None,
+    engine: str | None = None,
+    device: str | None = None,
     stage: Callable[[str], object] = ignore_stage,
 ) -> Result:
     """Continue from the last checkpoint, to the same numbers as a run that was never interrupted.
 
     ``iterations`` sets a new total, so that a finished run can be continued; ``config.toml`` is changed accordingly.
-    ``memory`` for frames replaces that of the configuration, this time.
+    ``memory`` for frames replaces that of the configuration, this time, and so do ``engine`` and ``device``: another
+    engine continues from the same state, with other last digits (docs/engines.md).
     """
     run = RunFolder.open(folder)
     if run.provenance().get("kind") == "field":
@@ -128,7 +132,7 @@ def resume_run(
     thread_count()
     run.lock()
     try:
-        return _resume(run, callbacks, iterations, checkpoint_seconds, memory, stage)
+        return _resume(run, callbacks, iterations, checkpoint_seconds, memory, (engine, device), stage)
     finally:
         run.close()
 
@@ -139,6 +143,7 @@ def _resume(
     iterations: int | None,
     checkpoint_seconds: float | None,
     memory: str | None,
+    engine: tuple[str | None, str | None],
     stage: Callable[[str], object],
 ) -> Result:
     document = run.config()
@@ -148,7 +153,8 @@ def _resume(
         raise RunFolderError(
             f"{run.path} was saved from Python with data in memory; only `fouriscope reconstruct` runs can be resumed"
         )
-    config = with_memory(parse_config(document, where=str(run.path / "config.toml"), is_record=True), memory)
+    described = parse_config(document, where=str(run.path / "config.toml"), is_record=True)
+    config = with_memory(with_engine(described, *engine), memory)
     check_same_files(run, config)
     stage("reading the frames")
     acquisition = build_acquisition(config, run.path)

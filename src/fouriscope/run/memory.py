@@ -13,6 +13,7 @@ from fouriscope.acquisition.byte_sizes import format_bytes, parse_bytes
 from fouriscope.acquisition.machine_memory import memory_available
 from fouriscope.errors import InsufficientMemoryError
 from fouriscope.fidelity.pipeline import group_size
+from fouriscope.fidelity.torch_memory import torch_memory
 from fouriscope.forward.objects import object_model
 from fouriscope.forward.pupils import kept_bytes
 from fouriscope.optics import Geometry
@@ -59,6 +60,11 @@ def memory_needed(geometry: Geometry, config: ReconstructionConfig, *, frames: i
     in_flight = group * (2 * int(np.prod(geometry.frame_shape)) + 2 * box.height * box.width * 2) * itemsize
     if not geometry.sources.are_points:  # the fields of a frame's sources wait side by side, in each thread
         in_flight += thread_count() * geometry.sources.most * int(np.prod(geometry.grid_shape)) * 2 * itemsize
+    if (
+        config.engine.name == "torch" and config.engine.device == "cpu"
+    ):  # its groups, and what it computes of the object
+        needed = torch_memory(geometry, channels=images // OBJECT_IMAGES, itemsize=itemsize)
+        in_flight = needed.total(thread_count() * geometry.sources.most, keeps_frames=False)
     return int(np.prod(geometry.object_shape)) * images * itemsize + kept + in_flight + frames
 
 
@@ -108,8 +114,11 @@ def keep_freed_memory() -> None:
 
 
 def with_memory(config: RunConfig, memory: str | None) -> RunConfig:
-    """The configuration with another ``frames.memory``; None leaves it as it is."""
+    """The configuration with another ``frames.memory``, and ``engine.memory`` of torch; None leaves it as it is."""
     if memory is None:
         return config
     parse_bytes(memory)
-    return config.model_copy(update={"frames": config.frames.model_copy(update={"memory": memory})})
+    sections = {"frames": config.frames.model_copy(update={"memory": memory})}
+    if config.engine.name == "torch":
+        return config.model_copy(update={**sections, "engine": config.engine.model_copy(update={"memory": memory})})
+    return config.model_copy(update=sections)

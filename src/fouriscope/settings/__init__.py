@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import Field
 
 from fouriscope.settings.base import Section
+from fouriscope.settings.engine import Engine
 from fouriscope.settings.measured import (
     ILLUMINATIONS,
     DirectionsSection,
@@ -44,6 +45,7 @@ __all__ = [
     "Calibration",
     "DirectionsSection",
     "DiscSection",
+    "Engine",
     "FileSection",
     "FramesSection",
     "IlluminationSection",
@@ -71,6 +73,7 @@ __all__ = [
 class ReconstructionConfig(Section):
     """How to reconstruct, whatever the data: the part that ``fs.reconstruct`` takes as arguments."""
 
+    engine: Engine = Engine()
     object: Object = Object()
     alignment: Alignment = Alignment()
     calibration: Calibration = Calibration()

@@ -20,6 +20,7 @@ from fouriscope.settings import (
     METHODS,
     Alignment,
     Calibration,
+    Engine,
     FramesSection,
     MicroscopeSection,
     Object,
@@ -46,6 +47,7 @@ SECTIONS: dict[str, Sequence[type[Section]]] = {
     "[stop]": [Stop],
     "[output]": [Output],
     "[verdict]": [Verdict],
+    "[engine]": [Engine],
     "[colour]": [ColourSection],
     "[colour.red], [colour.green], [colour.blue]": [Channel],
 }

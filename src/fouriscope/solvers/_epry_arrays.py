@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.fidelity import DataFidelity
+from fouriscope.engines import Engine
+from fouriscope.fidelity import DataFidelity, Loss
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.optics.objective import pupil_overlap
@@ -61,15 +64,11 @@ def visit(
     steps: tuple[float, float, float],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Visit ``leds`` in turn, updating both arrays in place: (misfit, light) of each."""
-    from fouriscope.fidelity.kernels import for_loss
-    from fouriscope.solvers._epry_kernels import sweep
-    from fouriscope.solvers._epry_sum_kernel import sweep_sums
-
     model, loss = fidelity.model, fidelity.loss
     misfits, lights = np.empty(len(leds)), np.empty(len(leds))
-    points = model.sources.are_points
+    points = model.sources.are_points and model.engine.is_compiled  # plain loops take points as sums of one
     sources, bounds = (leds, np.arange(0)) if points else model.sources.of(leds)
-    for_loss(sweep if points else sweep_sums, type(loss))(
+    _sweep_of(model.engine, loss, points=points)(
         *(spectrum, correction, *model.pupils(sources), model.box_rows[sources], model.box_columns[sources]),
         *(() if points else (bounds, _shares(model, sources, bounds))),
         *(*model.geometry.grid_shape, model.geometry.margin),
@@ -77,6 +76,19 @@ def visit(
         *(loss.epsilon, loss.is_projection, *steps, DAMPING, misfits, lights),
     )
     return misfits, lights
+
+
+def _sweep_of(engine: Engine, loss: Loss, *, points: bool) -> Callable[..., None]:
+    if not engine.is_compiled:
+        from fouriscope.fidelity.array_losses import pixels_of
+        from fouriscope.solvers._epry_plain import sweep_sums as sweep_plainly
+
+        return partial(sweep_plainly, pixels_of(loss))
+    from fouriscope.fidelity.kernels import for_loss
+    from fouriscope.solvers._epry_kernels import sweep
+    from fouriscope.solvers._epry_sum_kernel import sweep_sums
+
+    return for_loss(sweep if points else sweep_sums, type(loss))
 
 
 def _shares(model: ForwardModel, sources: NDArray[np.int64], bounds: NDArray[np.int64]) -> NDArray[np.float64]:

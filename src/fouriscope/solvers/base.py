@@ -171,6 +171,7 @@ class Solver(ABC):
 
         ``begin_again`` says that it has changed so much that what was learnt from it is outdated.
         """
+        self.fidelity.frames_changed(leds)
         if self.calibration is not None:
             self.calibration.measurements_grew(len(before) / len(population))
 

@@ -1,0 +1,80 @@
+"""What the engine "torch" needs on its device, by a formula: nothing is imported or allocated here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fouriscope.forward.pupils import kept_bytes
+from fouriscope.optics import Geometry
+
+# Bytes of the fields of a group. On the CPU so many stay in the cache; a card wants large groups.
+CPU_FIELDS, CARD_FIELDS = 5 * 2**18, 2**29
+# On the CPU, groups that each thread computes before their boxes are added up.
+GROUPS_PER_THREAD = 6
+
+
+class TorchMemory(NamedTuple):
+    """Bytes on the device: ``objects`` whatever is computed, ``pupils`` that are kept, ``frames`` if all are kept, and
+    ``source`` for each source of a group that is computed together."""
+
+    objects: int
+    pupils: int
+    frames: int
+    source: int
+
+    def total(self, sources: int, *, keeps_frames: bool) -> int:
+        """Bytes where so many sources are computed at once, by all threads together."""
+        return self.objects + self.pupils + sources * self.source + (self.frames if keeps_frames else 0)
+
+
+class Shares(NamedTuple):
+    """How a device's memory is used: sources computed together, and whether frames stay there."""
+
+    group: int
+    keeps_frames: bool
+
+
+def torch_memory(geometry: Geometry, *, channels: int, itemsize: int, own_masks: bool = False) -> TorchMemory:
+    """The formula, with N pixels of the object, N' = (rows + h)(columns + w) with a box of h × w beside it, G pixels of
+    a frame's grid and Y of a frame, for c = 2f bytes of a complex number::
+
+        objects = 2 f N · channels + 4 c N + 2 c N'        x and its gradient; o, W and what makes them; two spectra
+        pupils  = c h w for each source, if they fit into 32 MiB
+        frames  = f Y for each frame, twice that if each has a mask of its own
+        source  = c (8 h w + 2 · rows of the grid · w + 3 G) + 3 f Y        boxes, half fields, fields; y, d, q
+
+    >>> from fouriscope.paper import paper_model
+    >>> memory = torch_memory(paper_model().geometry, channels=1, itemsize=4)
+    >>> round(memory.total(32, keeps_frames=True) / 2**20)
+    56
+    """
+    real, box = itemsize, geometry.support_box
+    pixels = int(np.prod(geometry.object_shape))
+    continued = (geometry.object_shape[0] + box.height) * (geometry.object_shape[1] + box.width)
+    frame, grid = (int(np.prod(shape)) for shape in (geometry.frame_shape, geometry.grid_shape))
+    strips = (2 + GROUPS_PER_THREAD) * box.height * box.width + 2 * geometry.grid_shape[0] * box.width
+    return TorchMemory(
+        objects=2 * real * pixels * channels + 2 * real * (4 * pixels + 2 * continued),
+        pupils=kept_bytes(geometry, np.dtype(f"c{2 * real}")),
+        frames=real * frame * len(geometry.na) * (2 if own_masks else 1),
+        source=2 * real * (strips + 3 * grid) + 3 * real * frame,
+    )
+
+
+def shares(memory: TorchMemory, limit: int, wanted: int, at_least: int = 1, threads: int = 1) -> Shares:
+    """The largest group up to ``wanted`` with which ``threads`` of them fit into ``limit`` bytes; frames stay on the
+    device if they fit beside that.
+
+    ``at_least`` is the most sources of a frame, which are computed together in any case.
+
+    >>> shares(TorchMemory(100, 0, 400, 10), limit=700, wanted=20)
+    Shares(group=20, keeps_frames=True)
+    >>> shares(TorchMemory(100, 0, 400, 10), limit=300, wanted=20, threads=2)
+    Shares(group=10, keeps_frames=False)
+    """
+    wanted = max(at_least, wanted)
+    keeps = memory.total(threads * wanted, keeps_frames=True) <= limit
+    room = limit - memory.total(0, keeps_frames=keeps)
+    return Shares(max(at_least, min(wanted, room // (memory.source * threads))), keeps)

@@ -1,0 +1,295 @@
+"""Misfits and gradients by torch: groups of LEDs through batched FFTs on a device. Importing this module imports torch.
+
+The estimate travels to the device and the gradient back, once for each gradient. Frames, pupils and everything that is
+computed in between stay there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fouriscope.acquisition.byte_sizes import format_bytes
+from fouriscope.acquisition.machine_memory import memory_available
+from fouriscope.errors import InsufficientMemoryError
+from fouriscope.fidelity.array_losses import Pixels, pixels_of
+from fouriscope.fidelity.losses import Loss
+from fouriscope.fidelity.pipeline import Contributions, Measurements, Observer
+from fouriscope.fidelity.torch_frames import Take, TorchFrames
+from fouriscope.fidelity.torch_memory import CARD_FIELDS, CPU_FIELDS, GROUPS_PER_THREAD, Shares, shares, torch_memory
+from fouriscope.forward import ForwardModel
+from fouriscope.forward.objects import RealArray
+from fouriscope.forward.torch_optics import Tensor, TorchOptics, Workspace, pull_back, squared, transmittance
+from fouriscope.optics.sources import SourceGroup
+from fouriscope.parallel import run_sliced, thread_count
+
+# Of a device's free memory, what is used where [engine] has no ``memory``.
+SHARE_OF_FREE = 0.75
+
+
+class TorchPipeline:
+    """The pipeline of the engine "torch": see :class:`fouriscope.fidelity.pipeline.Pipeline`."""
+
+    def __init__(self, model: ForwardModel, *, own_masks: bool) -> None:
+        self.engine, self.own_masks = model.engine, own_masks
+        self.optics = TorchOptics(model, model.engine.device)
+        self.frames = TorchFrames(self.optics, own_masks=own_masks, keep=False)
+        self._space = Workspace()
+        self._shares: Shares | None = None
+
+    @property
+    def model(self) -> ForwardModel:
+        return self.optics.model
+
+    @model.setter
+    def model(self, model: ForwardModel) -> None:
+        self.optics.use(model)
+
+    def forget(self, leds: NDArray[np.int64]) -> None:
+        self.frames.forget(leds)
+
+    def run(
+        self,
+        x: RealArray,
+        leds: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        data_of: Callable[[NDArray[np.int64]], Measurements],
+        loss: Loss,
+        *,
+        with_gradient: bool,
+        observer: Observer | None = None,
+    ) -> tuple[NDArray[np.float64], RealArray | None]:
+        """(d_b for each LED, ∇ Σ_b weights[b] d_b or None). Where memory runs out, groups are halved."""
+        x = self.model.check_x(x)
+        while True:
+            group = self._found_shares().group
+            try:
+                with torch.no_grad(), _as_asked(self.engine.deterministic, self.optics.device):
+                    return self._run(x, leds, weights, data_of, loss, group, with_gradient, observer)
+            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if not _is_out_of_memory(error):
+                    raise
+                self._retreat(group, error)
+
+    def _retreat(self, group: int, error: BaseException) -> None:
+        """Half the group, frames no longer kept; or a sentence, where a group is one source."""
+        if group <= self.model.sources.most:
+            raise InsufficientMemoryError(
+                f'device "{self.engine.device}" has no room for a group of {group} LEDs beside an object of '
+                '{} × {} pixels; give a smaller object, or use the engine "numba" on the CPU'.format(
+                    *self.model.object_shape
+                )
+            ) from error
+        if self.frames.keep:
+            self.frames = TorchFrames(self.optics, own_masks=self.own_masks, keep=False)
+        self._shares = Shares(max(group // 2, self.model.sources.most), keeps_frames=False)
+        if self.optics.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _found_shares(self) -> Shares:
+        """How memory is used: found when the first gradient is asked for, from what is free then."""
+        if self._shares is None:
+            geometry, itemsize = self.model.geometry, self.model.dtype.itemsize
+            needed = torch_memory(
+                geometry, channels=len(self.model.object.channels), itemsize=itemsize, own_masks=self.own_masks
+            )
+            fields = CPU_FIELDS if self.optics.device.type == "cpu" else CARD_FIELDS
+            field = int(np.prod(geometry.grid_shape)) * 2 * itemsize
+            limit = self.engine.memory or int(SHARE_OF_FREE * free_memory(self.optics.device))
+            side_by_side = thread_count() if self.engine.device == "cpu" else 1
+            self._shares = shares(needed, limit, fields // field, self.model.sources.most, side_by_side)
+            least = needed.total(self._shares.group * side_by_side, keeps_frames=False)
+            if self.engine.memory is not None and least > limit:
+                raise InsufficientMemoryError(
+                    f"engine.memory of {format_bytes(limit)} is less than the {format_bytes(least)} that this object "
+                    "and one group of LEDs need; give more, or a smaller object"
+                )
+            self.frames = TorchFrames(self.optics, own_masks=self.own_masks, keep=self._shares.keeps_frames)
+        return self._shares
+
+    def _run(
+        self,
+        x: RealArray,
+        leds: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        data_of: Callable[[NDArray[np.int64]], Measurements],
+        loss: Loss,
+        size: int,
+        with_gradient: bool,
+        observer: Observer | None,
+    ) -> tuple[NDArray[np.float64], RealArray | None]:
+        optics, model, pixels = self.optics, self.model, pixels_of(loss)
+        uploaded = optics.upload(x)
+        o = _by_rows(partial(transmittance, model.object.name), (uploaded,), model.object_shape, optics.complex)
+        spectrum = optics.continued(torch.fft.fft2(o, norm="forward"))
+        total = optics.empty_total() if with_gradient else None
+        misfits = []
+        on_host = _host_spectrum(spectrum, model) if observer is not None else None
+
+        def one(group: SourceGroup, pupils: Callable[[], Tensor], take: Take) -> tuple[Tensor, Tensor]:
+            worth = weights[group.part] if with_gradient else None
+            data = (pupils(), *take())
+            return group_gradient(optics, self._space, spectrum, group, *data, pixels, loss.epsilon, worth)
+
+        for groups in _rounds(model.sources.groups(leds, size), at_once(self.engine.device)):
+            loaded = [  # by this thread alone: what is kept on the device is filled as it is needed
+                (group, optics.load_pupils(group.sources), self.frames(leds[group.part], data_of)) for group in groups
+            ]
+            for group, (d, boxes) in zip(groups, _together(one, loaded, self.optics.device), strict=True):
+                misfits.append(d)
+                if total is None:
+                    continue
+                optics.add(boxes, group.sources, total)
+                if observer is not None:
+                    counts = np.diff(group.bounds)
+                    owners, worth = (np.repeat(values[group.part], counts) for values in (leds, weights))
+                    seen = boxes.resolve_conj().cpu().numpy()
+                    observer(Contributions(model, loss, on_host, owners, worth, seen, group.sources))  # type: ignore[arg-type]
+        values = torch.cat(misfits).cpu().numpy().astype(np.float64)
+        if total is None:
+            return values, None
+        pulled = partial(pull_back, model.object.name)
+        return values, _by_rows(pulled, (o, optics.folded(total)), model.x_shape, optics.real).cpu().numpy()
+
+
+def at_once(device: str) -> int:
+    """Groups that are computed side by side: on the CPU some for each thread, on a card one after the other."""
+    return GROUPS_PER_THREAD * thread_count() if device == "cpu" else 1
+
+
+def _rounds(groups: Iterator[SourceGroup], size: int) -> Iterator[list[SourceGroup]]:
+    while taken := list(islice(groups, size)):
+        yield taken
+
+
+def _together(work: Callable[..., Any], calls: list[tuple[Any, ...]], device: Any) -> list[Any]:
+    """The results of all calls, in their order.
+
+    On the CPU our threads share the groups, and torch has one thread in each. Its own threads would wait for each other
+    in every operation, and spin after it on the cores that ours need.
+    """
+    if device.type != "cpu":
+        return [work(*call) for call in calls]
+    results: list[Any] = [None] * len(calls)
+
+    def share(start: int, stop: int) -> None:
+        with one_thread():
+            for k in range(start, stop):
+                results[k] = work(*calls[k])
+
+    run_sliced(share, len(calls))
+    return results
+
+
+def _by_rows(
+    function: Callable[..., Tensor], tensors: tuple[Tensor, ...], shape: tuple[int, ...], dtype: Any
+) -> Tensor:
+    """A function of pixels, its rows shared out to our threads on the CPU."""
+    if tensors[0].device.type != "cpu":
+        return function(*tensors)
+    out = torch.empty(shape, dtype=dtype)
+
+    def share(start: int, stop: int) -> None:
+        with one_thread():
+            out[..., start:stop, :] = function(*(tensor[..., start:stop, :] for tensor in tensors))
+
+    run_sliced(share, shape[-2])
+    return out
+
+
+def group_gradient(
+    optics: TorchOptics,
+    space: Workspace,
+    spectrum: Tensor,
+    group: SourceGroup,
+    pupils: Tensor,
+    frames: Tensor,
+    masks: Tensor | None,
+    pixels: Pixels,
+    epsilon: float,
+    weights: NDArray[np.float64] | None,
+) -> tuple[Tensor, Tensor]:
+    """(d_b, boxes of each source) of a group of LEDs; no boxes without weights. All of it on the device."""
+    fields = optics.fields_into(space, spectrum, group.sources, pupils)
+    window = optics.in_window(fields)
+    intensity = optics.summed(squared(window), group.bounds)
+    d, q = pixels(torch, intensity, frames, epsilon)
+    del intensity
+    if masks is not None:
+        d, q = d.mul_(masks), q.mul_(masks)
+    wide = torch.float32 if optics.device.type == "mps" else torch.float64
+    misfits = d.sum(dim=-1).sum(dim=-1, dtype=wide)  # a row in the precision of the data, as the compiled loops do
+    if weights is None:
+        return misfits, None
+    del d
+    q = q.mul_(optics.upload(weights, optics.real)[:, None, None])
+    counts = np.diff(group.bounds)
+    if len(counts) < len(fields):
+        q = q.repeat_interleave(optics.upload(counts), dim=0, output_size=len(fields))
+    if optics.margin:
+        seen = torch.zeros_like(fields)
+        optics.in_window(seen).copy_(window * q)
+        fields = seen
+    else:
+        fields *= q
+    boxes = optics.boxes(fields, pupils)
+    left_out = np.repeat(weights == 0, counts)
+    if left_out.any():  # even if it holds NaN
+        boxes[optics.upload(np.flatnonzero(left_out))] = 0
+    return misfits, boxes
+
+
+def free_memory(device: Any) -> int:
+    """Bytes that are free on a device."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    if device.type == "mps":
+        return int(torch.mps.recommended_max_memory()) - int(torch.mps.current_allocated_memory())
+    return memory_available()
+
+
+def _host_spectrum(spectrum: Tensor, model: ForwardModel) -> NDArray[Any]:
+    rows, columns = model.object_shape
+    scaled: NDArray[Any] = (spectrum[:rows, :columns] * (rows * columns)).cpu().numpy()
+    return scaled
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Torch on the CPU raises a plain RuntimeError where memory ends."""
+    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    return known or "can't allocate memory" in str(error) or "not enough memory" in str(error)
+
+
+@contextmanager
+def _as_asked(deterministic: bool, device: Any) -> Iterator[None]:
+    """Deterministic algorithms if they are asked for, and on the CPU no threads but ours; then as before."""
+    strict = torch.are_deterministic_algorithms_enabled()
+    if deterministic and not strict:
+        torch.use_deterministic_algorithms(True)
+    try:
+        with one_thread() if device.type == "cpu" else nullcontext():
+            yield
+    finally:
+        if deterministic and not strict:
+            torch.use_deterministic_algorithms(False)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """The calling thread computes alone, without threads of torch's own."""
+    before = torch.get_num_threads()
+    if before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
