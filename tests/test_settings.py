@@ -146,7 +146,7 @@ class TestDoors:
     def test_all_doors_take_the_same_choices(self) -> None:
         explicit = set(inspect.signature(fs.reconstruct).parameters) - {"data", "callbacks", "progress"}
         assert explicit == set(get_type_hints(Choices)), "fs.tune and fs.stream take what fs.reconstruct takes"
-        assert len(inspect.signature(fs.reconstruct).parameters) <= 15
+        assert len(inspect.signature(fs.reconstruct).parameters) <= 16
 
     def test_settings_objects_and_names_are_the_same(self, data: fs.Acquisition) -> None:
         names = choose(data, measured=False, method="admm", object="wave", align="focus", calibrate="gains", batch=4)
