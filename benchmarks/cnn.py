@@ -107,7 +107,7 @@ def reconstructions() -> None:
     for name, phase_range, snr_db in PROBLEMS:
         data = simulate(model, phase(name, model.object_shape, phase_range), snr_db=snr_db, noise="stack", seed=0)
         for label, prior in priors.items():
-            history = reconstruct(data, prior=prior, iterations=ITERATIONS, seed=0).history
+            history = reconstruct(data, prior=prior, loss="intensity", iterations=ITERATIONS, seed=0).history
             milliseconds = 1e3 * history.last.seconds / ITERATIONS
             best = f"{history['snr'].max():.2f}"
             rows.append([f"{name}, {snr_db:g} dB, {label}", f"{history['snr'][-1]:.2f}", best, f"{milliseconds:.0f}"])

@@ -65,6 +65,7 @@ def demo() -> None:
             data,
             object=settings.Object(shape=sequential.object_shape),
             prior="tv",
+            loss="intensity",
             batch=min(BATCH, len(data)),
             iterations=ITERATIONS,
             seed=0,

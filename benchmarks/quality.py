@@ -44,12 +44,14 @@ def main() -> None:
 def _demo_problem(model: ForwardModel) -> None:
     data = simulate(model, phase("camera", model.object_shape, 0.3), snr_db=40, noise="stack", seed=0)
     results = {
-        "NoReg-Online (60)": reconstruct(data, prior=None, iterations=ITERATIONS, seed=0),
-        "TV-Online (60)": reconstruct(data, prior="tv", iterations=ITERATIONS, seed=0),
-        "TV-Full (293)": reconstruct(data, prior="tv", batch=None, iterations=ITERATIONS, seed=0),
-        "BM3D-Online (60)": reconstruct(data, prior=BM3D(profile="fast"), iterations=ITERATIONS, seed=0),
+        "NoReg-Online (60)": reconstruct(data, prior=None, loss="intensity", iterations=ITERATIONS, seed=0),
+        "TV-Online (60)": reconstruct(data, prior="tv", loss="intensity", iterations=ITERATIONS, seed=0),
+        "TV-Full (293)": reconstruct(data, prior="tv", batch=None, loss="intensity", iterations=ITERATIONS, seed=0),
+        "BM3D-Online (60)": reconstruct(
+            data, prior=BM3D(profile="fast"), loss="intensity", iterations=ITERATIONS, seed=0
+        ),
         "… matching in every call": reconstruct(
-            data, prior=BM3D(profile="fast", rematch_every=1), iterations=ITERATIONS, seed=0
+            data, prior=BM3D(profile="fast", rematch_every=1), loss="intensity", iterations=ITERATIONS, seed=0
         ),
     }
     rows = []
@@ -78,7 +80,7 @@ def _strengths(model: ForwardModel) -> None:
     rows = []
     for name, phase_range, snr_db in PROBLEMS:
         data = simulate(model, phase(name, model.object_shape, phase_range), snr_db=snr_db, noise="stack", seed=0)
-        automatic = reconstruct(data, prior="tv", iterations=ITERATIONS // 2, seed=0)
+        automatic = reconstruct(data, prior="tv", loss="intensity", iterations=ITERATIONS // 2, seed=0)
         strength = automatic.history.last.strength
         scan = [_final(_with_strength(data, factor * strength)) for factor in FACTORS]
         best = max(scan)
@@ -117,7 +119,7 @@ def _losses(model: ForwardModel) -> None:
 
 
 def _with_strength(data: Acquisition, strength: float) -> Result:
-    return reconstruct(data, prior=TV(strength=strength), iterations=ITERATIONS // 2, seed=0)
+    return reconstruct(data, prior=TV(strength=strength), loss="intensity", iterations=ITERATIONS // 2, seed=0)
 
 
 def _final_and_speed(result: Result) -> str:

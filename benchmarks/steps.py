@@ -25,11 +25,16 @@ def main() -> None:
         reconstruct(data, prior=prior, iterations=2, seed=0)  # compiles, and warms the caches of the processor
         results = {
             f"online, {steps}": reconstruct(
-                data, prior=prior, iterations=GRADIENTS // steps, method=settings.PnP(steps_per_denoising=steps), seed=0
+                data,
+                prior=prior,
+                loss="intensity",
+                iterations=GRADIENTS // steps,
+                method=settings.PnP(steps_per_denoising=steps),
+                seed=0,
             )
             for steps in STEPS
         }
-        results["full, 1"] = reconstruct(data, prior=prior, batch=None, iterations=GRADIENTS, seed=0)
+        results["full, 1"] = reconstruct(data, prior=prior, loss="intensity", batch=None, iterations=GRADIENTS, seed=0)
         level = results["full, 1"].history.last.snr - 0.25
         rows = []
         for label, result in results.items():

@@ -36,7 +36,6 @@ METHODS: dict[str, PriorLike] = {
 }
 PHASE_RANGE = 0.3
 SNR_DB = 40.0
-BATCH = 60
 MARKER = "made-by-fouriscope-demo"
 
 
@@ -44,7 +43,7 @@ def run_demo(
     out: Annotated[
         Path, typer.Option(help="Folder for the pictures and runs. The folder of an earlier demo is replaced.")
     ] = Path("demo"),
-    iterations: Annotated[int, typer.Option(min=1, help="Iterations of each reconstruction.")] = 300,
+    iterations: Annotated[int, typer.Option(min=1, help="Iterations of each reconstruction.")] = 150,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the noise and of the minibatches.")] = 0,
     view: Annotated[bool, typer.Option("--view", help="Show the progress in the browser.")] = False,
     quiet: Quiet = False,
@@ -63,7 +62,7 @@ def run_demo(
     if not view:
         results = _every_method(
             lambda name, prior, callbacks: reconstruct(
-                data, prior=prior, batch=BATCH, iterations=iterations, seed=seed, callbacks=callbacks
+                data, prior=prior, iterations=iterations, seed=seed, callbacks=callbacks
             ),
             iterations,
             console,
@@ -115,7 +114,7 @@ def _config(folder: Path, prior: PriorLike, iterations: int, seed: int) -> RunCo
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     document |= {
         "prior": as_prior(prior).spec(),
-        "solver": {"batch": BATCH, "seed": seed},
+        "solver": {"seed": seed},
         "stop": {"iterations": iterations},
         "verdict": {"enabled": False},  # the truth is known
     }
