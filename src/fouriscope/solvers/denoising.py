@@ -119,14 +119,15 @@ class Denoising:
         for channel, (prior, (before, after)) in enumerate(zip(self.priors, images, strict=True)):
             limits = self.object.limits[channel]
             before = before if limits is None else np.clip(before, *limits)
-            found = self._strength(prior, before) if self.frozen is None else self.frozen[channel]
-            self.strengths[channel] = strength = found * self.factor
+            self.strengths[channel] = strength = self._strength(prior, before, channel) * self.factor
             after[...] = prior.denoise_next(before, math.sqrt(step * strength))
         return x
 
-    def _strength(self, prior: Prior, image: RealArray) -> float:
+    def _strength(self, prior: Prior, image: RealArray, channel: int) -> float:
         if prior.strength != "auto":
             return prior.strength
+        if self.frozen is not None:
+            return self.frozen[channel]
         if self.fixed_strength is not None:
             return self.fixed_strength
         strength = self.temperature * prior.natural_strength(image) if self.temperature > 0 else 0.0

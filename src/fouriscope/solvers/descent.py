@@ -15,16 +15,12 @@ from fouriscope.forward.objects import RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport
 from fouriscope.solvers.denoising import Denoising
-from fouriscope.solvers.road import Road
+from fouriscope.solvers.journey import Journey
 from fouriscope.solvers.safeguard import Safeguard
 from fouriscope.solvers.start import Start, StartName, checked_start, starting_point
 from fouriscope.solvers.step_control import StepControl
 
 RETREATS_AT_MOST = 30
-# Behind its road, a step over minibatches has half its length after so many more.
-STEPS_TO_FADE = 50.0
-# … and automatic strengths stay as they are, after so many steps in all at least.
-FEWEST_BEFORE_FREEZING = 120
 # Minibatches of which the frames are announced before they are drawn, where frames are streamed from disk.
 DRAWS_AHEAD = 8
 
@@ -93,12 +89,10 @@ class Descent(Solver):
         self._iterations = 0
         self._began = 0  # the iteration at which the measurements became what they are
         self._start = checked_start(start, fidelity.model)
-        self._loss_from_noise = loss_from_noise
-        self.road: Road | None = None
-        self._gradients = 0  # taken along the road
+        self.journey = Journey(fidelity, self.denoise, wanted=loss_from_noise)
 
     def go_to_start(self) -> None:
-        self._find_road()
+        self.journey.begin(self.sampler.population)
         self._x = starting_point(self._start, self.fidelity, self.sampler.population)
         self.begin_at(self._x)
 
@@ -120,7 +114,7 @@ class Descent(Solver):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        return () if self.road is None else (f"noise: {self.road}",)
+        return () if self.journey.road is None else (f"noise: {self.journey.road}",)
 
     @property
     def priors(self) -> list[Prior]:
@@ -132,9 +126,8 @@ class Descent(Solver):
 
     @property
     def step_size(self) -> float:
-        """γ as it is now. Behind its road it fades, so that the iterates average the noise of minibatches."""
-        behind = 0 if self.road is None or self.sampler.takes_all else self.road.steps_behind(self._gradients)
-        return self._control.size / (1 + behind / STEPS_TO_FADE)
+        """γ as it is now."""
+        return self._control.size / (1.0 if self.sampler.takes_all else self.journey.fading)
 
     @step_size.setter
     def step_size(self, size: float) -> None:
@@ -143,14 +136,13 @@ class Descent(Solver):
     @np.errstate(over="ignore", invalid="ignore")  # the safeguard notices a step that goes astray, and acts
     def step(self) -> StepReport:
         self.begin()
-        if self.road is not None:
-            self.fidelity.loss = self.road.last_loss  # which step and temperature are of
+        self.journey.look_ahead()
         if not self._prepared:
             self.find_step()
             self.denoise.reset()  # what a prior kept from an earlier run must not change this one
             self._prepared = True
         self.denoise.take_temperature(self._x, self._iterations - self._began, self.sampler.population, self.rng)
-        self._follow_road()
+        self.journey.go_on()
         while True:
             try:
                 report = self.iterate()
@@ -158,22 +150,6 @@ class Descent(Solver):
                 continue
             self._iterations += 1
             return report
-
-    def _find_road(self) -> None:
-        if self._loss_from_noise:
-            self.road = Road.of(self.fidelity, self.sampler.population)
-            self.fidelity.loss = self.road.last_loss
-
-    def _follow_road(self) -> None:
-        """The loss of this iteration, and the strength that keeps its balance with it."""
-        if self.road is None:
-            return
-        # Where the road ends the image has its structure. A strength that went on following it would run away with
-        # frames of few photons: the smoother the image, the stronger the prior.
-        if self.denoise.frozen is None and self._gradients >= max(self.road.length, FEWEST_BEFORE_FREEZING):
-            self.denoise.freeze()
-        self.fidelity.loss = self.road.loss(self._gradients)
-        self.denoise.factor = self.road.strength_factor(self._gradients)
 
     def find_step(self) -> None:
         """Measure γ before the first iteration."""
@@ -200,7 +176,7 @@ class Descent(Solver):
                 calibration.forget()
             self._retreat(misfit)
             raise WentAstrayError
-        self._gradients += 1
+        self.journey.steps += 1
         gradient = self.fidelity.model.object.tempered(s, gradient)
         if calibration is not None:
             calibration.revise(self.fidelity, s, batch)
@@ -211,9 +187,7 @@ class Descent(Solver):
     def settle_like(self, other: Self) -> None:
         """Go on from where ``other`` is on its road, too."""
         super().settle_like(other)
-        self.road, self._gradients = other.road, other._gradients
-        self.denoise.frozen = other.denoise.frozen
-        self.fidelity.loss = other.fidelity.loss
+        self.journey.follow(other.journey)
 
     def measurements_changed(
         self, leds: NDArray[np.int64], before: NDArray[np.int64], population: NDArray[np.int64], *, begin_again: bool
@@ -231,8 +205,7 @@ class Descent(Solver):
         bright = self.fidelity.model.geometry.bright_field
         self._control.scale(bright[before].mean() / max(bright[population].mean(), 1 / len(population)))
         if begin_again and self._prepared:
-            self._find_road()
-            self._gradients, self.denoise.frozen = 0, None
+            self.journey.begin(self.sampler.population)
             self._control.find(self.fidelity, np.zeros_like(self._x), self.sampler.settled(), self.rng)
             self._safeguard.begin_again()
             self.begin_at(self._x)
@@ -263,8 +236,7 @@ class Descent(Solver):
         if self._safeguard.refuge is not None:
             arrays["refuge"] = self._safeguard.refuge
         arrays |= self._common_arrays() | self._control.state_arrays() | self.denoise.state_arrays()
-        if self.road is not None:
-            arrays["road.brightness"] = self.road.brightness
+        arrays |= self.journey.state_arrays()
         values = {
             "own": own.values,
             "step_size": self._control.size,
@@ -274,10 +246,7 @@ class Descent(Solver):
             "iterations": self._iterations,
             "safeguard": self._safeguard.values(),
             "rng": self.rng.bit_generator.state,
-            "gradients": self._gradients,
-            "frozen": self.denoise.frozen,
-            "road": None if self.road is None else self.road.values(),
-        }
+        } | self.journey.state_values()
         return SolverState(arrays, values)
 
     def load_estimate(self, state: SolverState) -> None:
@@ -289,9 +258,7 @@ class Descent(Solver):
                 f"{model.x_shape}"
             )
         self._x, self._has_estimate = x, True
-        if state.values.get("road") is not None:
-            self.road = Road.loaded(state.values["road"], state.arrays["road.brightness"])
-            self.fidelity.loss = self.road.loss(state.values["gradients"])
+        self.journey.load(state.values, state.arrays)
         self._load_calibration(state)
 
     def load_state(self, state: SolverState) -> None:
@@ -309,8 +276,7 @@ class Descent(Solver):
         self._control.load(float(values["step_size"]), arrays)
         self.denoise.temperature = float(values["temperature"])
         self._retreats, self._prepared = values["retreats"], values["prepared"]
-        self._iterations, self._gradients = values["iterations"], values.get("gradients", 0)
-        self.denoise.frozen = values.get("frozen")
+        self._iterations = values["iterations"]
         self._safeguard.load(values["safeguard"], arrays.get("refuge"))
         self.denoise.load_state_arrays(arrays)
         self.sampler.load_state_arrays(state.part("sampler"))

@@ -128,7 +128,7 @@ class PnP(Descent):
     def _most_momentum(self) -> float:
         if self.momentum != "auto":
             return self.momentum
-        by_hand = self.road is None and isinstance(self.fidelity.loss, IntensityLoss)
+        by_hand = self.journey.road is None and isinstance(self.fidelity.loss, IntensityLoss)
         return 1.0 if self.sampler.takes_all or by_hand else MOMENTUM
 
     def begin_at(self, x: RealArray) -> None:

@@ -1,0 +1,83 @@
+"""Where a solver is on its road: which loss an iteration has, how strong its prior is, and how long its steps are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.fidelity import DataFidelity
+from fouriscope.solvers.denoising import Denoising
+from fouriscope.solvers.road import Road
+
+# Behind the road, a step over minibatches has half its length after so many more …
+STEPS_TO_FADE = 50.0
+# … and automatic strengths stay as they are, after so many steps in all at least.
+FEWEST_BEFORE_FREEZING = 120
+
+
+class Journey:
+    """The way of one solver along a :class:`~fouriscope.solvers.road.Road`. Without a road it changes nothing.
+
+    Attributes
+    ----------
+    road
+        None until the journey begins, and for a solver that uses the loss of its fidelity from the first iteration on.
+    steps
+        Gradients that were taken.
+    """
+
+    def __init__(self, fidelity: DataFidelity, denoise: Denoising, *, wanted: bool) -> None:
+        self.fidelity, self.denoise, self.wanted = fidelity, denoise, wanted
+        self.road: Road | None = None
+        self.steps = 0
+
+    def begin(self, leds: NDArray[np.int64]) -> None:
+        """Find the road from the frames of ``leds``, and go to its first step."""
+        if self.wanted:
+            self.road, self.steps, self.denoise.frozen = Road.of(self.fidelity, leds), 0, None
+        self.look_ahead()
+
+    def look_ahead(self) -> None:
+        """Take the last loss for a moment, which the length of a step and the temperature of the noise are measured
+        with."""
+        if self.road is not None:
+            self.fidelity.loss = self.road.last_loss
+
+    def go_on(self) -> None:
+        """Take the loss of this iteration, and the strength that keeps its balance with it.
+
+        Where the road ends the image has its structure. A strength that went on following it would run away with frames
+        of few photons: the smoother the image, the stronger the prior.
+        """
+        if self.road is None:
+            return
+        if self.denoise.frozen is None and self.steps >= max(self.road.length, FEWEST_BEFORE_FREEZING):
+            self.denoise.freeze()
+        self.fidelity.loss = self.road.loss(self.steps)
+        self.denoise.factor = self.road.strength_factor(self.steps)
+
+    @property
+    def fading(self) -> float:
+        """What a step over minibatches is divided by, so that the iterates average their noise."""
+        return 1.0 if self.road is None else 1 + self.road.steps_behind(self.steps) / STEPS_TO_FADE
+
+    def follow(self, other: Journey) -> None:
+        """Go to where ``other`` is, too."""
+        self.road, self.steps, self.denoise.frozen = other.road, other.steps, other.denoise.frozen
+        self.fidelity.loss = other.fidelity.loss
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        return {} if self.road is None else {"road.brightness": self.road.brightness}
+
+    def state_values(self) -> dict[str, Any]:
+        road = None if self.road is None else self.road.values()
+        return {"gradients": self.steps, "frozen": self.denoise.frozen, "road": road}
+
+    def load(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Take back what the state of a solver kept; one from before there were roads has none."""
+        self.steps, self.denoise.frozen = values.get("gradients", 0), values.get("frozen")
+        if values.get("road") is not None:
+            self.road = Road.loaded(values["road"], arrays["road.brightness"])
+            self.fidelity.loss = self.road.loss(self.steps)
