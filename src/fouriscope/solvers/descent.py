@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.errors import DivergenceError, InvalidInputError
-from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
+from fouriscope.fidelity import DataFidelity, IntensityLoss, Minibatch, Sampler
 from fouriscope.forward.objects import RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport
@@ -126,12 +126,19 @@ class Descent(Solver):
 
     @property
     def step_size(self) -> float:
-        """γ as it is now."""
-        return self._control.size / (1.0 if self.sampler.takes_all else self.journey.fading)
+        """γ as it is now. An automatic one fades over minibatches, where the method lets it."""
+        fades = self._control.automatic and self.fades and not self.sampler.takes_all
+        return self._control.size / (self.journey.fading if fades else 1.0)
 
     @step_size.setter
     def step_size(self, size: float) -> None:
         self._control.size = size
+
+    @property
+    def fades(self) -> bool:
+        """Whether steps over minibatches become shorter in the end. With the intensity loss from the first iteration on
+        they do not: its road is long, and it has to be gone."""
+        return self.journey.road is not None or not isinstance(self.fidelity.loss, IntensityLoss)
 
     @np.errstate(over="ignore", invalid="ignore")  # the safeguard notices a step that goes astray, and acts
     def step(self) -> StepReport:

@@ -11,14 +11,14 @@ from fouriscope.fidelity import DataFidelity
 from fouriscope.solvers.denoising import Denoising
 from fouriscope.solvers.road import Road
 
-# Behind the road, a step over minibatches has half its length after so many more …
-STEPS_TO_FADE = 50.0
+# Behind the road, or after so many steps without one, a step over minibatches has half its length after so many more …
+FEWEST_BEFORE_FADING, STEPS_TO_FADE = 120, 50.0
 # … and automatic strengths stay as they are, after so many steps in all at least.
 FEWEST_BEFORE_FREEZING = 120
 
 
 class Journey:
-    """The way of one solver along a :class:`~fouriscope.solvers.road.Road`. Without a road it changes nothing.
+    """The way of one solver along a :class:`~fouriscope.solvers.road.Road`. Without one only steps fade, in the end.
 
     Attributes
     ----------
@@ -61,7 +61,8 @@ class Journey:
     @property
     def fading(self) -> float:
         """What a step over minibatches is divided by, so that the iterates average their noise."""
-        return 1.0 if self.road is None else 1 + self.road.steps_behind(self.steps) / STEPS_TO_FADE
+        behind = self.steps - (FEWEST_BEFORE_FADING if self.road is None else self.road.length)
+        return 1 + max(behind, 0.0) / STEPS_TO_FADE
 
     def follow(self, other: Journey) -> None:
         """Go to where ``other`` is, too."""

@@ -89,10 +89,6 @@ class Road:
         decades = math.log10(min(self.end, INTENSITY_FROM) / self.start)
         return STEPS_AT_START + STEPS_PER_DECADE * max(decades, 0.0)
 
-    def steps_behind(self, steps: int) -> float:
-        """How many of so many gradient steps were taken with the last loss."""
-        return max(steps - self.length, 0.0)
-
     def loss(self, steps: int) -> Loss:
         """The loss after so many gradient steps."""
         return self._loss(self._epsilon(steps))

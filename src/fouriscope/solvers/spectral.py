@@ -140,6 +140,10 @@ class Spectral(Descent):
         self._known: tuple[ForwardModel | None, float] | None = None
         super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
 
+    @property
+    def fades(self) -> bool:
+        return False  # α does
+
     def go_to_start(self) -> None:
         self._measure_background()
         super().go_to_start()
