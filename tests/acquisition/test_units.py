@@ -65,7 +65,7 @@ def test_patterns_are_brighter_than_one_led(intensity: NDArray[np.float64]) -> N
         ({"bright_field": 0.0}, "bright_field must be the counts of the empty field, above 0"),
         ({"exposures": [1.0, 2.0]}, "exposures must be finite and of shape"),
         ({"dark": np.zeros((3, 3))}, "dark must be finite and of shape"),
-        ({"weights": np.ones(3)}, "one weight for each of 49 frames"),
+        ({"weights": np.ones(3)}, "one per frame is needed, 49"),
     ],
 )
 def test_wrong_numbers_are_told(intensity: NDArray[np.float64], changes: dict[str, Any], message: str) -> None:

@@ -312,7 +312,7 @@ def test_moved_turned_adjusted_and_saved_leds_keep_their_size() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"die": -1e-3}, "at least 0"),
+        ({"die": -1e-3}, "a length ≥ 0"),
         ({"die": float("nan")}, "finite"),
         ({"die": 0.5}, "larger than the distance from LED to LED"),
         ({"die": 1e-3, "die_shape": "star"}, "'square' or 'round'"),

@@ -76,10 +76,11 @@ def test_held_out_frames_choose_nearly_as_well(data: Acquisition) -> None:
 
 def test_held_out_frames_are_never_looked_at_by_the_solver(data: Acquisition) -> None:
     """Ruined held-out frames change the scores by what they are compared with, not the reconstructions."""
-    plain = fs.tune(replace(data, truth=None), prior=fs.TV(1e-6), evaluations=3, **OPTIONS)
+    options: dict[str, Any] = {"loss": "intensity", "evaluations": 3, **OPTIONS}
+    plain = fs.tune(replace(data, truth=None), prior=fs.TV(1e-6), **options)
     stack = np.array([data.frames.frame(i) for i in range(len(data))])
     stack[plain.held_out] += 5.0
-    ruined = fs.tune(replace(data, frames=ArrayFrames(stack), truth=None), prior=fs.TV(1e-6), evaluations=3, **OPTIONS)
+    ruined = fs.tune(replace(data, frames=ArrayFrames(stack), truth=None), prior=fs.TV(1e-6), **options)
     np.testing.assert_array_equal(ruined.held_out, plain.held_out)
     assert [trial.value for trial in ruined.trials] == [trial.value for trial in plain.trials]
     # Σ (p − y − 5)² = Σ (p − y)² − 10 Σ (p − y) + 25 n: a solver that had seen the frames would have followed them.

@@ -280,7 +280,7 @@ def test_a_run_that_goes_away_is_told(two: tuple[Path, Path, str], tmp_path: Pat
         wait_for_picture(page, 1)
         first.rename(tmp_path / "moved")
         wait(lambda: page.locator('.run[data-state="gone"]').count() == 1, "the word that it is gone")
-        assert "not there" in page.locator('.run[data-run="0"]').inner_text()
+        assert "does not exist" in page.locator('.run[data-run="0"]').inner_text()
         (second / "status.json").write_text("{", encoding="utf-8")
         wait(lambda: page.locator('.run[data-state="broken"]').count() == 1, "the word that it is broken")
 
