@@ -92,6 +92,18 @@ class TestTheRoad:
         assert road.strength_factor(25) == pytest.approx(measured[0] / measured[1], rel=0.5)
 
 
+def test_misfits_of_the_truth_are_the_same_all_along_the_road(data: fs.Acquisition, model: fs.ForwardModel) -> None:
+    fidelity = DataFidelity.of(data, model)
+    road = Road.of(fidelity, np.arange(len(model)))
+    assert data.truth is not None
+    found = []
+    for steps in (0, 30, 70, 1000):
+        fidelity.loss = road.loss(steps)
+        found.append(fidelity.value(data.truth.astype(np.float32)) * road.misfit_factor(steps))
+    np.testing.assert_allclose(found, found[-1], rtol=0.3)
+    assert road.misfit_factor(1000) == 1.0
+
+
 def test_the_family_has_one_curvature_in_the_bright_field_and_ends_in_the_intensity_loss(
     data: fs.Acquisition, model: fs.ForwardModel
 ) -> None:

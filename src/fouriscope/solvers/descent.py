@@ -156,7 +156,7 @@ class Descent(Solver):
             except WentAstrayError:
                 continue
             self._iterations += 1
-            return report
+            return report._replace(misfit=report.misfit * self.journey.misfit_factor)
 
     def find_step(self) -> None:
         """Measure γ before the first iteration."""

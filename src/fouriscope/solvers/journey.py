@@ -26,12 +26,15 @@ class Journey:
         None until the journey begins, and for a solver that uses the loss of its fidelity from the first iteration on.
     steps
         Gradients that were taken.
+    misfit_factor
+        What the misfit of this iteration is multiplied with to be in units of the last loss.
     """
 
     def __init__(self, fidelity: DataFidelity, denoise: Denoising, *, wanted: bool) -> None:
         self.fidelity, self.denoise, self.wanted = fidelity, denoise, wanted
         self.road: Road | None = None
         self.steps = 0
+        self.misfit_factor = 1.0
 
     def begin(self, leds: NDArray[np.int64]) -> None:
         """Find the road from the frames of ``leds``, and go to its first step."""
@@ -57,6 +60,7 @@ class Journey:
             self.denoise.freeze()
         self.fidelity.loss = self.road.loss(self.steps)
         self.denoise.factor = self.road.strength_factor(self.steps)
+        self.misfit_factor = self.road.misfit_factor(self.steps)
 
     @property
     def fading(self) -> float:

@@ -98,6 +98,18 @@ class Road:
         here, end = self._temperature(self._epsilon(steps)), self._temperature(self.end)
         return here / end if end > 0 else 1.0
 
+    def misfit_factor(self, steps: int) -> float:
+        """What a misfit is multiplied with to be in units of the last loss: so that what noise alone leaves is the same
+        all along the road."""
+        here, end = self._left_by_noise(self._epsilon(steps)), self._left_by_noise(self.end)
+        return end / here if here > 0 else 1.0
+
+    def _left_by_noise(self, epsilon: float) -> float:
+        variance = self.noise.variance(self.brightness)
+        return float(
+            np.mean(variance if math.isinf(epsilon) else variance * (1 + epsilon) / (self.brightness + epsilon))
+        )
+
     def _epsilon(self, steps: int) -> float:
         if steps >= self.length:
             return self.end
