@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import fouriscope as fs
+from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import CameraNoise, DataFidelity, camera_noise
 from fouriscope.fidelity.camera_noise import noise_of
 from fouriscope.paper import paper_leds, paper_optics
@@ -83,6 +84,14 @@ def test_the_epsilon_of_a_noise() -> None:
     assert CameraNoise(1e-4, 1e-3).background == pytest.approx(0.1 + 0.375e-3)
     assert math.isinf(CameraNoise(1e-4, 0.0).background)
     np.testing.assert_allclose(CameraNoise(1e-4, 1e-3).variance(np.array([-1.0, 0.0, 2.0])), [1e-4, 1e-4, 2.1e-3])
+
+
+@pytest.mark.parametrize(("frames", "masks"), [(0, None), (3, 2)])
+def test_frames_and_masks_belong_together(frames: int, masks: int | None) -> None:
+    with pytest.raises(InvalidInputError, match="one mask for each"):
+        camera_noise(
+            [np.ones((16, 16))] * frames, None if masks is None else [np.ones((16, 16), bool) for _ in range(masks)]
+        )
 
 
 def test_frames_without_noise_or_light() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Frames
 from fouriscope.acquisition.masks import mask_of
 from fouriscope.checks import door
+from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity.noise import corner_of_spectrum, only_lattice
 
 # Pixels are sorted by brightness into classes, so many by size and so many by width. Each shows one variance …
@@ -87,9 +88,14 @@ def camera_noise(
     >>> bool(abs(noise.photon * 500 - 1) < 0.2), bool(abs(noise.read / 1e-4 - 1) < 0.5)
     (True, True)
     """
+    masks = [None] * len(frames) if masks is None else masks
+    if not len(frames) or len(masks) != len(frames):
+        raise InvalidInputError(
+            f"one frame at least is needed, and one mask for each: got {len(frames)} frames and {len(masks)} masks"
+        )
     values = [
         _local_noise(np.asarray(frame, np.float64), None if mask is None else np.asarray(mask) != 0)
-        for frame, mask in zip(frames, _endless() if masks is None else masks, strict=False)
+        for frame, mask in zip(frames, masks, strict=True)
     ]
     light = np.concatenate([v[0] for v in values])
     squares = np.concatenate([v[1] for v in values])
@@ -114,11 +120,6 @@ def spread_evenly(leds: NDArray[np.int64]) -> list[int]:
     """At most 32 of ``leds``."""
     places = np.linspace(0, len(leds) - 1, min(FRAMES_ASKED, len(leds)))
     return [int(led) for led in leds[np.unique(places.round().astype(int))]] if len(leds) else []
-
-
-def _endless() -> Iterator[None]:
-    while True:
-        yield None
 
 
 def _local_noise(
