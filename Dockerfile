@@ -1,6 +1,6 @@
 # docker build -t fouriscope . && docker run --rm -v "$PWD:/data" fouriscope reconstruct acquisition.toml
 FROM python:3.13-slim
-COPY pyproject.toml README.md LICENSE /build/
+COPY pyproject.toml setup.py README.md LICENSE /build/
 COPY src /build/src
 RUN pip install --no-cache-dir /build && rm -rf /build && useradd --create-home --uid 1000 user
 USER 1000

@@ -41,7 +41,7 @@ $(VENV)/.docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	touch $@
 
-$(INSTALLED): pyproject.toml
+$(INSTALLED): pyproject.toml setup.py src/fouriscope/__init__.py
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fouriscope needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try: make PYTHON=python3.11 demo")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import runpy
 import tomllib
-from importlib.metadata import version
+from importlib.metadata import metadata, version
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,33 @@ def test_the_version_has_one_place() -> None:
     assert version("fouriscope") == fs.__version__
     init = (ROOT / "src" / "fouriscope" / "__init__.py").read_text(encoding="utf-8")
     assert re.findall('__version__ = "(.+)"', init) == [fs.__version__]  # as the conda recipe reads it
+
+
+def test_the_last_release_is_the_first_in_the_change_log() -> None:
+    headings = re.findall("^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    releases = [heading for heading in headings if heading != "Unreleased"]
+    assert re.fullmatch(rf"{re.escape(fs.__version__)} \(\d{{4}}-\d\d-\d\d\)", releases[0])
+
+
+def relative_links(text: str) -> list[str]:
+    return [link for link in re.findall(r"\]\(([^)]+)\)", text) if not re.match(r"https://|#", link)]
+
+
+def test_no_link_of_the_description_needs_a_file_beside_it() -> None:
+    """PyPI shows the README alone."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    addressed = runpy.run_path(str(ROOT / "setup.py"))["with_addresses"](readme, "https://example.org")
+    assert {"docs/pictures/real-target.png", "docs/python.md"} <= set(relative_links(readme))
+    assert relative_links(addressed) == []
+    assert "](https://example.org/raw/main/docs/pictures/real-target.png)" in addressed
+    assert "](https://example.org/blob/main/docs/python.md)" in addressed
+
+
+def test_the_package_was_built_with_that_description() -> None:
+    description = metadata("fouriscope").get_payload()
+    assert isinstance(description, str)
+    assert f"]({PROJECT['urls']['Repository']}/raw/main/docs/pictures/" in description
+    assert relative_links(description) == []
 
 
 def test_the_conda_recipe_has_the_requirements_of_the_package() -> None:
