@@ -64,7 +64,7 @@ def _speed(engines: list[str]) -> None:
                 [f"{engine}, {count} LEDs", f"{seconds[engine] * 1e3:.1f}", f"{ratio:.2f}", *cells, f"{share:.2f}"]
             )
     title = f"Gradient, object 500², frames 100², fastest of {TURNS} turns"
-    table(title, ["engine", "ms", "beside numba", "bar", "", "CPU time beside numba"], rows)
+    table(title, ["engine", "ms", "relative to numba", "bar", "", "CPU time relative to numba"], rows)
 
 
 MEASURE = """
