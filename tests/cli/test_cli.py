@@ -61,6 +61,16 @@ def test_the_list_of_commands_says_what_their_own_help_says(place: str, line: st
     assert pkgutil.resolve_name(f"fouriscope.cli.{place}").__doc__.splitlines()[0] == line
 
 
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_names_parameters_plainly(fouriscope: Command, name: str) -> None:
+    """A flag has no type, and no type is one of Python's."""
+    ended = fouriscope(*name.split(), "--help")
+    assert ended.code == 0
+    assert "--help" in ended.out
+    assert "<bool>" not in ended.out
+    assert "<list[str]>" not in ended.out
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The way from an object to its picture
 

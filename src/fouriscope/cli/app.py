@@ -9,7 +9,7 @@ import warnings
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from fouriscope import __version__
 from fouriscope.cli.last_resort import exit_code_of
@@ -43,7 +43,7 @@ COMMANDS = {
     ),
     "multiplex": (
         "multiplex:run_multiplex",
-        "Add frames of single LEDs to frames of several LEDs at once.",
+        "Add up frames of single LEDs, as if several LEDs had shone at once.",
     ),
     "import": (
         "importing:run_import",
@@ -64,6 +64,23 @@ COMMANDS = {
 }
 
 
+def _named(params: list[Any]) -> list[Any]:
+    """Parameters as help names them: a flag has no value and so no type; arguments have capitals, as in our texts."""
+    for param in params:
+        if getattr(param, "is_bool_flag", False):
+            param.metavar = ""
+        elif param.param_type_name == "argument":
+            param.metavar = param.name.upper()
+    return params
+
+
+class Command(TyperCommand):
+    """A command whose help names its parameters plainly, ``--help`` included."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _named(super().get_params(ctx))
+
+
 class Commands(TyperGroup):
     """Imports the command that is called, and no other: help comes at once. What it returns is the exit code."""
 
@@ -71,12 +88,12 @@ class Commands(TyperGroup):
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None:
             alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-            alone.command(name)(pkgutil.resolve_name(f"fouriscope.cli.{COMMANDS[name][0]}"))
+            alone.command(name, cls=Command)(pkgutil.resolve_name(f"fouriscope.cli.{COMMANDS[name][0]}"))
             command = typer.main.get_command(alone)
-            for option in command.params:
-                if getattr(option, "is_bool_flag", False):
-                    option.metavar = ""  # a flag takes no value, so help names no type for it
         return name, command, rest
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _named(super().get_params(ctx))
 
     def invoke(self, ctx: Any) -> Any:
         invoke = super().invoke

@@ -46,7 +46,9 @@ def run_denoise(
     prior: Annotated[str, typer.Option(help="Name of the prior, as listed by `fouriscope priors`.")] = "bm3d",
     option: Annotated[
         list[str] | None,
-        typer.Option(help="Parameter of the prior as key=value, with a TOML value. Can be repeated."),
+        typer.Option(
+            metavar="KEY=VALUE", help="Parameter of the prior as key=value, with a TOML value. Can be repeated."
+        ),
     ] = None,
     force: Force = False,
     quiet: Quiet = False,

@@ -28,12 +28,16 @@ def run_import(
     out: Annotated[Path, typer.Option("--out", "-o", help="The configuration to write.")] = Path("acquisition.toml"),
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A value that the files do not state, as section.key=value. Can be repeated."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A value that the files do not state, as section.key=value. Can be repeated.",
+        ),
     ] = None,
     force: Force = False,
     to_zarr: Annotated[
         bool,
-        typer.Option("--to-zarr", help="Also store the frames as Zarr beside OUT. Tiles are read from it quickly."),
+        typer.Option("--to-zarr", help="Also store the frames as Zarr beside OUT, so that tiles can be read quickly."),
     ] = False,
     memory: Annotated[
         str | None, typer.Option(help="Memory for --to-zarr, such as 64MB or 2GB. Default: 256MB.")

@@ -45,9 +45,9 @@ def run_multiplex(
     seed: Annotated[int, typer.Option(min=0, help="Seed of random patterns.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Add frames of single LEDs to frames of several LEDs at once.
+    """Add up frames of single LEDs, as if several LEDs had shone at once.
 
-    OUT gets frames.npy in units of the bright field, mask.npy where pixels do not count, patterns.csv and config.toml.
+    Writes frames.npy in units of the bright field, mask.npy if some pixels do not count, patterns.csv and config.toml.
     """
     console = console_of(quiet)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

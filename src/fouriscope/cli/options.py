@@ -20,20 +20,21 @@ CheckpointSeconds = Annotated[
 ]
 Device = Annotated[
     str | None,
-    typer.Option(help="Where the engine torch computes: cpu, cuda, cuda:1 or mps. Default: engine.device of CONFIG."),
+    typer.Option(help="Device of the torch engine: cpu, cuda, cuda:1 or mps. Default: engine.device of CONFIG."),
 ]
 EngineOf = Annotated[
     str | None,
     typer.Option(
-        "--engine", help="What computes: auto, numba, scipy or torch (docs/engines.md). Default: engine.name of CONFIG."
+        "--engine",
+        help="Engine that computes: auto, numba, scipy or torch (docs/engines.md). Default: engine.name of CONFIG.",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")]
 Memory = Annotated[
     str | None,
     typer.Option(
-        help="Memory for frames, such as 64MB or 2GB; the rest stays on disk. With the engine torch, also what it may "
-        "fill on its device. Default: frames.memory and engine.memory of CONFIG."
+        help="Memory for frames, such as 64MB or 2GB. Other frames stay on disk. It also limits the torch engine. "
+        "Default: frames.memory and engine.memory of CONFIG."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]

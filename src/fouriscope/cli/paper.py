@@ -65,14 +65,19 @@ def run_paper_command(
     ] = None,
     zoom: Annotated[
         list[str] | None,
-        typer.Option(help="Close-up of figure 4: row,column,size in pixels, given once or twice. Default: automatic."),
+        typer.Option(
+            metavar="ROW,COLUMN,SIZE",
+            help="Close-up of figure 4, in pixels. Give it once or twice. Default: automatic.",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figures, the report and all intermediate results.")] = Path(
         "paper"
     ),
     bandwidth: Annotated[
         float,
-        typer.Option(min=0, max=1e-7, help="Also simulate light of this bandwidth (FWHM in metres). The paper: 20e-9."),
+        typer.Option(
+            min=0, max=1e-7, help="Also simulate light of this bandwidth (FWHM in metres). The paper has 20e-9."
+        ),
     ] = 0.0,
     quick: Annotated[bool, typer.Option("--quick", help="Use two images and fewer iterations.")] = False,
     quiet: Quiet = False,

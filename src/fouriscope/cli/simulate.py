@@ -53,7 +53,7 @@ def run_simulation(
     photons: Annotated[
         float | None,
         typer.Option(
-            max=1e12, help="Use photon noise instead, with so many electrons per pixel in the empty bright field."
+            max=1e12, help="Use photon noise instead, with this many electrons per pixel in the empty bright field."
         ),
     ] = None,
     frame: Annotated[int, typer.Option(min=8, help="Rows and columns of a frame.")] = 100,

@@ -31,11 +31,14 @@ def run_tuning(
     config: Annotated[Path, typer.Argument(help="The configuration, a TOML file. The result is written into it.")],
     key: Annotated[
         list[str] | None,
-        typer.Option(help="The key to tune. Repeat it to tune several keys in turn. Default: prior.strength."),
+        typer.Option(
+            metavar="KEY",
+            help="The key to tune. Can be repeated: several keys are tuned in turn. Default: prior.strength.",
+        ),
     ] = None,
     criterion: Annotated[
         str | None,
-        typer.Option(help="`truth` or `held-out` frames. Default: the truth, where the configuration names one."),
+        typer.Option(help="What to compare with: `truth` or `held-out` frames. Default: truth, if CONFIG names one."),
     ] = None,
     held_out: Annotated[int | None, typer.Option(min=1, help="Number of frames to hold out. Default: 8 %.")] = None,
     iterations: Annotated[

@@ -20,13 +20,14 @@ class Engine(Section):
     """
 
     name: Literal["auto", "numba", "scipy", "torch"] = Field(
-        default="auto", description="numba where it is installed, otherwise scipy; torch only if it is named"
+        default="auto", description='"auto" is numba if it is installed, otherwise scipy; it is never torch'
     )
-    device: str = Field(default="cpu", description='of torch: "cpu", "cuda", "cuda:1" or "mps"')
-    deterministic: bool = Field(default=False, description="of torch: the same bits each time, somewhat slower")
+    device: str = Field(default="cpu", description='for torch: "cpu", "cuda", "cuda:1" or "mps"')
+    deterministic: bool = Field(default=False, description="for torch: the same bits each time, somewhat slower")
     memory: int | str | None = Field(
         default=None,
-        description='of torch: what it may fill on its device, such as "4GB"; three quarters of what is free',
+        description='for torch: the most memory that it may use on its device, such as "4GB"; the default is three '
+        "quarters of the free memory",
     )
 
     @field_validator("device")

@@ -153,8 +153,8 @@ class Output(Section):
 
     phase_background: Literal["none", "constant", "plane", "curved"] = Field(
         default="curved",
-        description="what `phase_flat` has taken off: nothing (it is not written then), a constant, also a ramp, also "
-        "curvature",
+        description="what is subtracted in `phase_flat`: nothing (it is not written then), a constant, a ramp too, or "
+        "curvature too",
     )
 
 
