@@ -13,6 +13,11 @@ LONGEST = 1000  # letters of an error; names and values out of a file can have a
 def shortened(text: str) -> str:
     """One line of at most 1000 letters, without control characters, which a terminal would obey.
 
+    Parameters
+    ----------
+    text
+        Any text.
+
     Examples
     --------
     >>> shortened("two\\nlines, \\x1b[31mred"), len(shortened("a" * 5000))
@@ -38,6 +43,13 @@ NO_ROOM = {
 
 def not_written(path: object, error: OSError) -> str:
     """What could not be written, why, and what to do first.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    error
+        What the system said.
 
     Examples
     --------

@@ -59,7 +59,15 @@ def load(path: str | Path, **sections: dict[str, Any] | Section) -> Acquisition:
 
 
 def description_of(path: str | Path, **sections: dict[str, Any] | Section) -> tuple[RunConfig, Path]:
-    """The configuration of what lies at ``path``, as :func:`load` finds it, and where its relative paths start."""
+    """The configuration of what lies at ``path``, as :func:`load` finds it, and where its relative paths start.
+
+    Parameters
+    ----------
+    path
+        What :func:`load` takes.
+    **sections
+        As in :func:`load`.
+    """
     path = Path(path).expanduser().resolve()  # frames are read later, from wherever the user then is
     if not path.exists():
         raise InvalidInputError(f"{path}: no such file or folder")

@@ -36,6 +36,19 @@ def center_of_region(
 
     Directions without a height are known in one place only, so with them the centre stays.
 
+    Parameters
+    ----------
+    center
+        (y, x) of the centre of whole frames, from the optical axis, in metres.
+    region
+        (row, column, height, width) in frame pixels.
+    whole
+        (rows, columns) of a whole frame.
+    pixel
+        Size of a frame pixel at the sample, in metres.
+    illumination
+        The LEDs.
+
     Examples
     --------
     >>> from fouriscope.optics import LEDArray

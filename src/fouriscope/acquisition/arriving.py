@@ -106,6 +106,11 @@ def arriving_below(frames: object) -> ArrivingFrames | None:
     """The arriving frames below corrections and the like (anything that holds its source in ``frames``), or None.
 
     ``arriving_below(fidelity.frames).arrived`` says for each LED of a live run whether its frame has arrived.
+
+    Parameters
+    ----------
+    frames
+        Frames of any kind.
     """
     while frames is not None and not isinstance(frames, ArrivingFrames):
         frames = getattr(frames, "frames", None)

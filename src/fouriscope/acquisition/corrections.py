@@ -33,6 +33,10 @@ class Corrections:
 
     Parameters
     ----------
+    bit_shift
+        Unused low bits of the stored numbers.
+    power, amplitude
+        p in stored = intensity^p; ``amplitude`` means 1/2.
     offset, dark, flat
         Counts in the dark (a number, a frame of them, or both), and the image of an empty, evenly lit field.
     flat_level

@@ -48,6 +48,11 @@ class Frames(Protocol):
 class ArrayFrames(FrameSequence):
     """Frames that are already in memory.
 
+    Parameters
+    ----------
+    array
+        (frames, rows, columns), real numbers.
+
     Examples
     --------
     >>> ArrayFrames(np.ones((3, 4, 5), np.float32)).frame(2).shape
@@ -77,7 +82,15 @@ class ArrayFrames(FrameSequence):
 
 @door_class
 class CalibratedFrames(FrameSequence):
-    """(counts − offset) / gain: from camera counts to intensity in units of the empty bright field."""
+    """(counts − offset) / gain: from camera counts to intensity in units of the empty bright field.
+
+    Parameters
+    ----------
+    frames
+        Camera counts.
+    offset, gain
+        Counts in the dark, and counts of the empty bright field above it.
+    """
 
     def __init__(self, frames: Frames, *, offset: float = 0.0, gain: float = 1.0) -> None:
         if not (np.isfinite(gain) and gain > 0 and np.isfinite(offset)):

@@ -29,6 +29,15 @@ class TiffFrames(StoredFrames):
 
     If an OME-TIFF has several files, give any of them; all are read, and must lie in the same folder.
 
+    Parameters
+    ----------
+    path
+        The file.
+    roi
+        (row, column, height, width): only this part of each frame is used.
+    colour
+        Whether the pages are colour images. A frame is then (rows, columns, 3).
+
     Attributes
     ----------
     complaints
@@ -100,6 +109,10 @@ class FolderFrames(StoredFrames):
 
     Parameters
     ----------
+    path
+        The folder.
+    roi
+        (row, column, height, width): only this part of each frame is used.
     pattern
         Which files, such as ``"led_*.tif"``. By default all images of the folder, which must be of one kind.
     files

@@ -82,6 +82,11 @@ def simplified_masks(masks: FrameMasks) -> FrameMasks | BoolArray | None:
     """The masks in their simplest form: None if every pixel counts, (rows, columns) if all frames agree.
 
     Frames are read until two of them differ. Then the masks themselves are returned, to be used one by one.
+
+    Parameters
+    ----------
+    masks
+        One mask per frame, found when it is needed.
     """
     if masks.saturation is None:
         return masks.good
@@ -101,6 +106,11 @@ def find_bad_pixels(frames: Frames) -> BoolArray:
     values is less than a tenth of the median pixel's. It is *hot* if it exceeds the median of its 3 × 3 neighbours by
     more than 8 robust standard deviations, and 8 counts, in nine of ten of the darkest quarter of the frames. Bright
     spots of a sample move with the LED; defects of the camera stay where they are.
+
+    Parameters
+    ----------
+    frames
+        The stored frames.
     """
     from scipy.ndimage import median_filter
 

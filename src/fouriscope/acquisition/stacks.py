@@ -84,6 +84,17 @@ class NpyFrames(ArrayStack):
     """Frames in a ``.npy`` file, or in one member of an uncompressed ``.npz``, read one by one.
 
     The file is not kept mapped, because mapped pages count as memory of the process.
+
+    Parameters
+    ----------
+    path
+        The file.
+    axes
+        The order of the axes, such as "nyx" (the default): n counts frames, y rows, x columns; 1 has length one.
+    roi
+        (row, column, height, width): only this part of each frame is read.
+    start
+        Where the array begins in the file, in bytes.
     """
 
     def __init__(
@@ -142,6 +153,17 @@ class ZarrFrames(ArrayStack):
     """Frames in a Zarr array, or in the array ``dataset`` of a group; one chunk per frame reads fastest.
 
     In an array of :func:`~fouriscope.acquisition.tiled_store.write_tiled`, a chunk that is missing is an error.
+
+    Parameters
+    ----------
+    path
+        The folder of the array or group.
+    axes
+        The order of the axes, such as "nyx" (the default): n counts frames, y rows, x columns; 1 has length one.
+    roi
+        (row, column, height, width): only this part of each frame is read.
+    dataset
+        The array inside a group.
     """
 
     def __init__(
@@ -165,7 +187,19 @@ class ZarrFrames(ArrayStack):
 
 
 class Hdf5Frames(ArrayStack):
-    """Frames in a dataset of an HDF5 file; without a name, in the only one that could be a stack."""
+    """Frames in a dataset of an HDF5 file; without a name, in the only one that could be a stack.
+
+    Parameters
+    ----------
+    path
+        The file.
+    axes
+        The order of the axes, such as "nyx" (the default): n counts frames, y rows, x columns; 1 has length one.
+    roi
+        (row, column, height, width): only this part of each frame is read.
+    dataset
+        The name of the dataset. By default, the only one that could be a stack.
+    """
 
     def __init__(
         self, path: Path, axes: str | None = None, roi: Sequence[int] | None = None, dataset: str | None = None

@@ -118,7 +118,13 @@ class StreamedFrames(FrameSequence):
 
 
 def stream_below(frames: object) -> StreamedFrames | None:
-    """The stream that corrections and the like (whatever holds its source in ``frames``) read from, if there is one."""
+    """The stream that corrections and the like (whatever holds its source in ``frames``) read from, if there is one.
+
+    Parameters
+    ----------
+    frames
+        Frames of any kind.
+    """
     while frames is not None and not isinstance(frames, StreamedFrames):
         frames = getattr(frames, "frames", None)
     return frames

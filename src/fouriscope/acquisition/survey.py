@@ -162,6 +162,13 @@ class Survey:
 def survey_frames(frames: Frames, *, dtype: np.dtype[Any] | None = None) -> Survey:
     """Read every frame once. Memory is one frame.
 
+    Parameters
+    ----------
+    frames
+        The stored frames.
+    dtype
+        Type of the stored numbers. By default, that of the first frame.
+
     Examples
     --------
     >>> from fouriscope.acquisition.frames import ArrayFrames

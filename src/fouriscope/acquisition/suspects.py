@@ -16,6 +16,11 @@ def bad_frames(survey: Survey) -> dict[int, str]:
     """Frames that cannot be measurements, with the reason: NaN, all zero, constant, or equal to an earlier one.
 
     Nothing here depends on where the LEDs are said to be.
+
+    Parameters
+    ----------
+    survey
+        What :func:`survey_frames` returns.
     """
     found: dict[int, str] = {}
     for index in range(len(survey)):
@@ -45,6 +50,19 @@ def unlike_others(
 
     That is a reason to look, not to reject: a displaced array, or an objective with another NA than it says, makes good
     frames look like this. ``levels`` are the brightness of patterns compared with one LED.
+
+    Parameters
+    ----------
+    survey
+        What :func:`survey_frames` returns.
+    directions
+        (na_y, na_x) of each frame's LED.
+    na
+        NA of the objective.
+    exposures
+        One per frame, if they differ.
+    levels
+        Brightness of each frame's pattern compared with one LED.
     """
     bad, found = bad_frames(survey), dict[int, str]()
     sizes = np.hypot(directions[:, 0], directions[:, 1])

@@ -92,6 +92,13 @@ def verify_tiled(path: str | Path, *, progress: Progress | None = None) -> str:
 
     In as much memory as writing took. The frames are as they were written if it equals the array's attribute
     ``fouriscope_checksum``.
+
+    Parameters
+    ----------
+    path
+        The folder of the array, as :func:`write_tiled` left it.
+    progress
+        Called while chunks are read, as in :func:`write_tiled`.
     """
     import zarr
 

@@ -20,7 +20,15 @@ from fouriscope.optics.frame_sources import frame_sources
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """An acquisition with the geometry and the focus that its frames show, and a line about each finding."""
+    """An acquisition with the geometry and the focus that its frames show, and a line about each finding.
+
+    Attributes
+    ----------
+    acquisition
+        The acquisition as aligned.
+    notes
+        What was found, one line each.
+    """
 
     acquisition: Acquisition
     notes: tuple[str, ...]

@@ -25,9 +25,18 @@ LEAST_CHANGE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class ApertureFit:
-    """What the search saw: ``na`` is the best of ``tried``, whose misfits are ``misfits``, or the described one.
+    """What the search for the aperture found.
 
-    ``at_end``: the best lay at the end of the range, so it is not a minimum, and the described NA is kept.
+    Attributes
+    ----------
+    na
+        The best of ``tried``, or the described one.
+    tried, misfits
+        The NAs that were tried, and the misfit of each.
+    misfit_before, misfit_after
+        At the described NA and at ``na``.
+    at_end
+        Whether the best was at the end of the range. It is then not a minimum, and the described NA is kept.
     """
 
     na: float
@@ -48,6 +57,13 @@ def find_na(acquisition: Acquisition, *, trials: Trials | None = None) -> Apertu
     The radius of the pupil's disc decides which LEDs are bright field and where the spectra of dark-field frames end:
     a wrong one leaves a misfit that no object, pupil phase or array explains. The search uses a grid first, then halves
     its step. The described NA is kept unless one that differs by 1 % or more explains the frames by 15 % better.
+
+    Parameters
+    ----------
+    acquisition
+        The frames and what is known about the microscope.
+    trials
+        The short reconstructions to use. By default, those of the patch with the most structure.
 
     Examples
     --------

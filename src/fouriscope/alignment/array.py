@@ -29,7 +29,17 @@ TRUST = 0.02
 
 @dataclass(frozen=True, eq=False)
 class ArrayFit:
-    """The array as found, and the misfits of the trials at its old and at its new place."""
+    """The array as found.
+
+    Attributes
+    ----------
+    illumination
+        The array at its new place.
+    misfit_before, misfit_after
+        Misfits of the trials at the old and at the new place.
+    trials
+        How many short reconstructions it took.
+    """
 
     illumination: Illumination
     misfit_before: float
@@ -70,6 +80,8 @@ def refine_array(
         How far the search may go, in bins.
     free_pupil
         Whether the pupil is recovered in each trial.
+    trials
+        The short reconstructions to use. By default, those of the patch with the most structure.
     """
     names = [name for motion in motions for name in (("y", "x") if motion == "shift" else (motion,))]
     unknown = [motion for motion in motions if motion not in get_args(Motion)]

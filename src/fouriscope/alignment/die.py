@@ -28,9 +28,20 @@ GROWN = 1.5
 
 @dataclass(frozen=True, eq=False)
 class DieFit:
-    """What the search saw: ``die`` is the best of ``tried`` (metres), whose misfits are ``misfits``, or the described.
+    """What the search for the size of the LEDs found.
 
-    ``at_end``: the best lay at the end of the range, so it is not a minimum, and the described size is kept.
+    Attributes
+    ----------
+    die
+        The best of ``tried`` in metres, or the described size.
+    illumination
+        The LEDs with this size.
+    tried, misfits
+        The sizes that were tried, and the misfit of each.
+    misfit_before, misfit_after
+        At the described size and at ``die``.
+    at_end
+        Whether the best was at the end of the range. It is then not a minimum, and the described size is kept.
     """
 
     die: float
@@ -56,6 +67,11 @@ def find_die(acquisition: Acquisition) -> DieFit:
     which their LED is believed to be. Points stay points unless a size explains the frames by 25 % better.
 
     The illumination must have a height, and the rest of the geometry should be known.
+
+    Parameters
+    ----------
+    acquisition
+        The frames and what is known about the microscope.
 
     Examples
     --------

@@ -22,9 +22,18 @@ MUCH_LONGER = 2.0
 
 @dataclass(frozen=True, eq=False)
 class ExposureFit:
-    """What the search saw: ``ratio`` is the best of ``tried``, whose misfits are ``misfits``, or 1.
+    """What the search for the exposures found.
 
-    ``gains`` are those of all frames: the ratio where ``dark``, 1 elsewhere, times what was known before.
+    Attributes
+    ----------
+    ratio
+        The best of ``tried``, or 1.
+    gains
+        Of all frames: the ratio where ``dark``, 1 elsewhere, times what was known before.
+    dark
+        Whether each frame is dark field.
+    tried, misfits
+        The ratios that were tried, and the misfit of each.
     """
 
     ratio: float
@@ -46,6 +55,15 @@ def find_exposure(acquisition: Acquisition, *, trials: Trials | None = None, cer
     reconstruction leaves the least misfit is the ratio of the exposures. It stays 1 unless another one explains the
     frames by 5 % better, or by 20 % if dark field would have been exposed shorter. If focus and LEDs are ``certain``,
     2 % are enough for a ratio of 2 or more, as people choose it.
+
+    Parameters
+    ----------
+    acquisition
+        The frames and what is known about the microscope.
+    trials
+        The short reconstructions to use. By default, those of the patch with the most structure.
+    certain
+        Whether focus and LEDs are known.
 
     Examples
     --------

@@ -14,9 +14,16 @@ from fouriscope.errors import InvalidInputError
 
 @dataclass(frozen=True, eq=False)
 class FocusFit:
-    """What the search saw: ``defocus`` in metres is the best of ``tried``, whose misfits are ``misfits``.
+    """What the search for the focus found.
 
-    ``at_end``: it lies at the end of the range, so it is not a minimum.
+    Attributes
+    ----------
+    defocus
+        The best of ``tried``, in metres.
+    tried, misfits
+        The defocus of each trial, and its misfit.
+    at_end
+        Whether the best is at the end of the range. It is then not a minimum.
     """
 
     defocus: float
@@ -33,6 +40,17 @@ def find_focus(
     The search begins on a grid, with ``steps_per_depth`` points for each depth of focus λ/NA². If its best point is its
     last, the grid continues up to twice as far. Then parabolas around the best point find it to a hundredth of that
     depth. Each trial is a few sweeps on a small patch (:class:`~fouriscope.alignment.Trials`).
+
+    Parameters
+    ----------
+    acquisition
+        The frames and what is known about the microscope.
+    reach
+        How far to search to both sides, in metres.
+    steps_per_depth
+        Points of the first grid per depth of focus.
+    trials
+        The short reconstructions to use. By default, those of the patch with the most structure.
 
     Examples
     --------

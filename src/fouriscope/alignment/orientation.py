@@ -11,7 +11,15 @@ Floats = NDArray[np.float64]
 
 
 class Orientation(NamedTuple):
-    """How the LEDs are oriented relative to the camera's axes: (y, x) → (x, y) if ``transposed``, then signs."""
+    """How the LEDs are oriented relative to the camera's axes.
+
+    Attributes
+    ----------
+    transposed
+        Whether (y, x) becomes (x, y), before the signs.
+    flip_y, flip_x
+        Whether the sign of each axis changes.
+    """
 
     transposed: bool
     flip_y: bool

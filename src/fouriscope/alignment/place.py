@@ -21,10 +21,16 @@ LEAST_FRAMES = 5
 
 @dataclass(frozen=True, eq=False)
 class PlaceFit:
-    """For each orientation of the array its best place, and the misfit of the bright frames there.
+    """For each orientation of the array, its best place and the misfit of the bright frames there.
 
-    ``misfit_before`` is that of the array as described, where it was described; ``misplaced_before`` and ``misplaced``
-    are the frames that are bright but should be dark there and at the best places, or the other way round.
+    Attributes
+    ----------
+    arrays, misfits
+        The array at its best place, and the misfit there.
+    misfit_before
+        Misfit of the array as described.
+    misplaced, misplaced_before
+        How many frames are bright but should be dark, or the other way round, at the best place and as described.
     """
 
     arrays: dict[Orientation, LEDArray]
@@ -47,6 +53,11 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
     bright frames are explained best.
 
     Raises :class:`~fouriscope.alignment.circles.TooFewBrightFramesError` if too few frames are surely bright.
+
+    Parameters
+    ----------
+    acquisition
+        The frames and what is known about the microscope.
 
     Examples
     --------

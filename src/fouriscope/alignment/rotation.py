@@ -34,7 +34,17 @@ SETTLED = float(np.radians(0.15))
 
 @dataclass(frozen=True, eq=False)
 class RotationFit:
-    """The array as found, turned by ``turn`` radians; ``evidence`` is that of the first turn, in standard errors."""
+    """The array as found by its rotation.
+
+    Attributes
+    ----------
+    illumination
+        The turned array.
+    turn
+        The rotation that was added, in radians.
+    evidence
+        How certain the first turn is, in standard errors.
+    """
 
     illumination: Illumination
     turn: float
@@ -56,6 +66,13 @@ def find_rotation(acquisition: Acquisition, *, trials: Trials | None = None) -> 
 
     A misfit after all frames have been used tells much less: if neighbours are displaced alike, the object explains
     them at the wrong place as well.
+
+    Parameters
+    ----------
+    acquisition
+        The frames and what is known about the microscope.
+    trials
+        The short reconstructions to use. By default, those of the patch with the most structure.
 
     Examples
     --------

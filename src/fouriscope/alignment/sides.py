@@ -33,6 +33,11 @@ def sides(acquisition: Acquisition) -> tuple[Bools, Bools]:
     An LED that is neither lies in the penumbra of the pupil's edge, where no single direction explains its frame. LEDs
     without weight and those far from the edge are taken from the description, and so are all LEDs if none is surely
     bright field, because then nothing can be compared.
+
+    Parameters
+    ----------
+    acquisition
+        The frames and what is known about the microscope.
     """
     na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T) / acquisition.optics.na
     counts = acquisition.frame_weights > 0

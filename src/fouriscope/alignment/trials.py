@@ -37,6 +37,15 @@ class Trials:
 
     A guess that is wrong by a fraction of a frequency bin leaves a misfit that no object explains, so the minimum over
     guesses is sharp. The misfit at a fixed object would hardly change, because that object has adapted to its guess.
+
+    Parameters
+    ----------
+    patch
+        The part of the acquisition that is reconstructed.
+    object_shape
+        (rows, columns) of its object.
+    margin
+        Frame pixels around the patch that are estimated too.
     """
 
     patch: Acquisition

@@ -21,7 +21,15 @@ from fouriscope.forward.objects import RealArray
 
 
 class ValueAndGradient(NamedTuple):
-    """d and ∇d, both means over the measurements used."""
+    """d and ∇d, both means over the measurements used.
+
+    Attributes
+    ----------
+    value
+        d.
+    gradient
+        ∇d, of the shape of the object.
+    """
 
     value: float
     gradient: RealArray

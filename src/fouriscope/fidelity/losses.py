@@ -208,6 +208,13 @@ class CameraLoss(Loss):
     All members of the family have the curvature of the intensity loss at the brightness of the bright field, so that a
     step and a strength that suit one suit the next: what ε changes is how much the dark field counts beside it.
 
+    Parameters
+    ----------
+    background
+        ε = a/b, in units of the empty bright field.
+
+    Examples
+    --------
     >>> CameraLoss(0.01).curvature(np.array([1.0])).tolist(), IntensityLoss().curvature(np.array([1.0])).tolist()
     ([8.0], [8.0])
     """
@@ -263,7 +270,13 @@ LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (IntensityLoss, Amp
 
 
 def as_loss(loss: str | Loss) -> Loss:
-    """The loss called ``loss``, one of :data:`LOSSES`."""
+    """The loss called ``loss``, one of :data:`LOSSES`.
+
+    Parameters
+    ----------
+    loss
+        A name, or a loss, which is returned as it is.
+    """
     if isinstance(loss, Loss):
         return loss
     if loss not in LOSSES:

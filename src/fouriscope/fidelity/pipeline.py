@@ -30,6 +30,19 @@ class Contributions(NamedTuple):
     ``boxes[b]`` is what ``sources[b]``, one of the sources of ``leds[b]``, adds to the derivative of d by the object's
     spectrum: with the weight ``weights[b]`` of its frame, on the support box. All sources of a frame are in one group.
     An LED that is a point has one source, of its own number.
+
+    Attributes
+    ----------
+    model, loss
+        Those of the data fidelity.
+    spectrum
+        The object's spectrum at the estimate.
+    leds, weights
+        For each box, the LED that it belongs to and the weight of its frame.
+    boxes
+        What each source adds to the derivative of d by the spectrum, on the support box.
+    sources
+        The number of the source of each box.
     """
 
     model: ForwardModel

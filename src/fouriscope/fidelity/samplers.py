@@ -244,7 +244,21 @@ def make_sampler(
     bright_field: NDArray[np.bool_],
     rng: np.random.Generator,
 ) -> Sampler:
-    """The sampler called ``name`` over the LEDs of ``population``."""
+    """The sampler called ``name`` over the LEDs of ``population``.
+
+    Parameters
+    ----------
+    name
+        "stratified", "epochs", "uniform", "fixed" or "all".
+    population
+        Numbers of the LEDs to draw from.
+    batch
+        LEDs per minibatch.
+    bright_field
+        Whether each LED is bright field, for "stratified".
+    rng
+        Draws the subset of "fixed".
+    """
     if name not in SAMPLERS:
         raise InvalidInputError(f"sampler must be one of {', '.join(SAMPLERS)}, got {name!r}")
     if name == "all":

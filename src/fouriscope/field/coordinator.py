@@ -21,9 +21,26 @@ NOTED_SECONDS = 2.0
 
 @dataclass
 class FieldProgress:
-    """The progress of a field: tiles that are done, those that failed and why, the time left, a picture.
+    """The progress of a field.
 
-    ``retries`` are attempts beyond the first; ``workers`` how many tiles can be worked on at once.
+    Attributes
+    ----------
+    total, done
+        Number of tiles, and of those that are done.
+    thumbnail
+        A small picture of all tiles that are done.
+    stage
+        What is being done; "tiles" at first.
+    failed
+        The tiles that failed, with the reason.
+    retries
+        Attempts beyond the first of each tile.
+    seconds_left
+        Expected time until the end; NaN while it is not known.
+    fraction
+        Share of the work that is done.
+    workers
+        How many tiles can be worked on at once.
     """
 
     total: int

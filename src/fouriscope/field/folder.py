@@ -33,7 +33,13 @@ from fouriscope.settings import RunConfig
 
 
 class FieldFolder:
-    """Reads and writes one field; ``run`` is the run folder below it."""
+    """Reads and writes one field.
+
+    Parameters
+    ----------
+    run
+        Its run folder.
+    """
 
     def __init__(self, run: RunFolder) -> None:
         self.run = run

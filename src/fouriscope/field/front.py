@@ -36,6 +36,8 @@ def reconstruct_field(
     description
         What :func:`fouriscope.load` understands: a description (``acquisition.toml``), or a file or folder of frames
         that says everything itself. Workers read the frames from there.
+    out
+        Folder of the result.
     tile, overlap
         Frame pixels along a side of a tile, and the part that neighbours share: 128 and 0.2.
     workers, memory

@@ -38,7 +38,25 @@ WORKER_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a field will take. Times are of this machine's cores; bytes as they are counted on disk and in memory."""
+    """What a field will take, on cores like those of this machine.
+
+    Attributes
+    ----------
+    field
+        How the field is divided.
+    workers, iterations
+        Number of workers, and of iterations per tile.
+    setup_seconds, iteration_seconds
+        Time to begin a tile, and time per iteration.
+    stitch_seconds
+        Time to put the tiles together.
+    worker_bytes
+        Memory of one worker.
+    frames_bytes, tiles_bytes, result_bytes
+        Size of the frames, of the finished tiles and of the result on disk.
+    read_bytes
+        How much the workers read from disk.
+    """
 
     field: FieldPlan
     workers: int
@@ -77,6 +95,15 @@ def forecast(
     The tile in the middle is reconstructed for some iterations, on simulated frames if there are none yet. The forecast
     holds for cores like this one's, if storage keeps up (``read_bytes`` says how much it must read). If rules stop a
     tile early, the forecast is an upper bound. Without a number of iterations there is no forecast.
+
+    Parameters
+    ----------
+    config, base
+        The description of the whole field, and where its relative paths start.
+    workers
+        Processes, one core each. By default, one per core of this machine.
+    tile, overlap
+        As in :class:`Tiling`.
     """
     count = config.stop.iterations
     if not isinstance(count, int):

@@ -32,7 +32,19 @@ ROUNDS = 3
 
 @dataclass(frozen=True)
 class FieldResult:
-    """A field that came to its end: where it is, and which tiles failed for what reason."""
+    """A field that is finished.
+
+    Attributes
+    ----------
+    path
+        Its folder.
+    plan
+        How it was divided.
+    failed
+        The tiles that failed, with the reason.
+    seconds
+        The time that it took.
+    """
 
     path: Path
     plan: FieldPlan

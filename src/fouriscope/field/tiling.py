@@ -16,7 +16,17 @@ OVERLAPS = (0.05, 0.5)
 
 @dataclass(frozen=True)
 class Tile:
-    """One tile: its number, its place in the lattice of tiles, and its window of the frames in pixels."""
+    """One tile of a field.
+
+    Attributes
+    ----------
+    index
+        Its number.
+    row, column
+        Its place in the lattice of tiles.
+    top, left, height, width
+        Its window of the frames, in pixels.
+    """
 
     index: int
     row: int
@@ -39,6 +49,15 @@ class Tiling:
     Neighbours share at least the fraction ``overlap`` of a tile. Tiles are spread evenly, so that the last one ends
     where the frame ends, and all have the same size and object shape. If a frame is smaller than a tile, the tile is as
     small as the frame. Tiles are numbered in row-major order.
+
+    Parameters
+    ----------
+    frame_shape
+        (rows, columns) of a frame.
+    tile
+        Side of a tile in frame pixels.
+    overlap
+        Share of a tile that neighbours have in common, at least.
 
     Examples
     --------

@@ -16,7 +16,15 @@ from fouriscope.forward.objects import ComplexArray, RealArray
 
 
 class AdjointCheck(NamedTuple):
-    """The two sides of ⟨H o, f⟩ = ⟨o, H† f⟩ and their relative difference."""
+    """The two sides of ⟨H o, f⟩ = ⟨o, H† f⟩ and their relative difference.
+
+    Attributes
+    ----------
+    forward, backward
+        ⟨H o, f⟩ and ⟨o, H† f⟩.
+    error
+        Their difference, relative to ‖H o‖ ‖f‖.
+    """
 
     forward: complex
     backward: complex
@@ -24,7 +32,15 @@ class AdjointCheck(NamedTuple):
 
 
 class GradientCheck(NamedTuple):
-    """The directional derivative ⟨∇d(x), v⟩, the central difference, and their relative difference."""
+    """The directional derivative ⟨∇d(x), v⟩, the central difference, and their relative difference.
+
+    Attributes
+    ----------
+    analytic, numeric
+        ⟨∇d(x), v⟩ and the central difference.
+    error
+        Their relative difference.
+    """
 
     analytic: float
     numeric: float

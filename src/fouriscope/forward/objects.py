@@ -235,7 +235,13 @@ class WaveObject(ObjectModel):
 
 
 def object_model(name: str | ObjectModel) -> ObjectModel:
-    """The object model called ``name``: "phase", "complex" or "wave"."""
+    """The object model called ``name``: "phase", "complex" or "wave".
+
+    Parameters
+    ----------
+    name
+        "phase", "complex" or "wave", or an object model, which is returned as it is.
+    """
     if isinstance(name, ObjectModel):
         return name
     known: dict[str, type[ObjectModel]] = {"phase": PhaseObject, "complex": ComplexObject, "wave": WaveObject}

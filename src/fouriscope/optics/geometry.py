@@ -29,7 +29,15 @@ _ROUNDING = 1e-9
 
 
 class SupportBox(NamedTuple):
-    """The frame bins row0 ≤ m < row0 + height, col0 ≤ m < col0 + width, outside which every pupil is zero."""
+    """The frame bins row0 ≤ m < row0 + height, col0 ≤ m < col0 + width, outside which every pupil is zero.
+
+    Attributes
+    ----------
+    row0, col0
+        The first row and the first column of the box.
+    height, width
+        Its size in bins.
+    """
 
     row0: int
     col0: int

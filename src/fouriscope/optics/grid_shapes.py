@@ -22,6 +22,17 @@ def automatic_object_shape(
     the intensity, and about half of it for the field. The larger factor serves both axes, so that object pixels stay
     square, and the object has factor × Np pixels.
 
+    Parameters
+    ----------
+    optics
+        The objective and the camera.
+    largest_illumination_na
+        NA of the outermost LED.
+    grid_shape
+        (rows, columns) of a frame, margins included.
+    band
+        "intensity", or "field" for the smaller grid that holds only the field.
+
     Examples
     --------
     >>> optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)

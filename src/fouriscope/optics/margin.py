@@ -13,6 +13,11 @@ def automatic_margin(frame_shape: tuple[int, int]) -> int:
     would take it from the opposite border instead. The margin is the one from 16 to 24 with the cheapest Fourier
     transforms.
 
+    Parameters
+    ----------
+    frame_shape
+        (rows, columns) of a frame.
+
     Examples
     --------
     >>> automatic_margin((128, 128)), automatic_margin((100, 100))

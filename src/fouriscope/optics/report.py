@@ -33,6 +33,12 @@ class OpticsReport:
         NA of the objective, of the outermost LED, and their sum.
     half_pitch
         λ/(2 NA_syn), the finest line that the object can show.
+    frame_shape, margin, object_shape
+        Pixels of a frame, around a frame, and of the object.
+    pixel, object_pixel
+        Size of a frame pixel at the sample, and of an object pixel.
+    nyquist_field_pixel, nyquist_intensity_pixel
+        λ/(2 NA) and λ/(4 NA): the largest frame pixels that sample the field, and the intensity.
     coverage, coverage_of_outline
         Fraction of the synthetic-NA disc that at least one pupil covers, and of the convex outline of all pupils. A
         square array necessarily leaves the disc's rim open between its corners; gaps are what is missing inside the
@@ -111,6 +117,11 @@ def report_geometry(geometry: Geometry) -> OpticsReport:
 
     Two pupils of radius NA whose LEDs are d apart share the fraction (2/π)(acos q − q√(1 − q²)) of their area, with
     q = d/(2NA). Phase retrieval stitches the spectrum across these overlaps.
+
+    Parameters
+    ----------
+    geometry
+        The microscope as compiled: :meth:`Geometry.compile`, or ``model.geometry``.
 
     Examples
     --------

@@ -26,6 +26,11 @@ def noll_to_nm(j: int) -> tuple[int, int]:
     4     defocus             11    spherical aberration
     ====  ==================  ====  ======================
 
+    Parameters
+    ----------
+    j
+        Noll's index, from 1 on.
+
     Examples
     --------
     >>> [noll_to_nm(j) for j in (1, 2, 3, 4, 5, 11)]

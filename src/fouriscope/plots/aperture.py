@@ -84,9 +84,20 @@ class PupilView:
 
 @dataclass(frozen=True, eq=False)
 class LEDView:
-    """LEDs to draw: directions (N, 2) as (na_y, na_x), which of them are bright field, and the objective's NA.
+    """LEDs to draw.
 
-    ``gains`` colours them by their intensity, ``nominal`` draws an arrow from where each was thought to be.
+    Parameters
+    ----------
+    na
+        Directions (N, 2) as (na_y, na_x).
+    bright
+        Which of them are bright field.
+    objective_na
+        NA of the objective.
+    gains
+        Colours the LEDs by their brightness.
+    nominal
+        Where each LED was thought to be; an arrow is drawn from there.
     """
 
     na: npt.NDArray[Any]

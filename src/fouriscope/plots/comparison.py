@@ -34,6 +34,15 @@ CLOSE_UP_COLOURS = (ACCENT, "#56b4e9")
 class Panel:
     """One image of a comparison.
 
+    Parameters
+    ----------
+    title, image
+        The heading, and what is shown below it.
+    caption
+        A quiet second line, for example the SNR.
+    own_scale
+        Whether this image is stretched on its own, such as a camera frame beside phases. The caption then says so.
+
     Examples
     --------
     >>> import numpy as np
@@ -44,9 +53,7 @@ class Panel:
     title: str
     image: npt.NDArray[Any]
     caption: str = ""
-    """A quiet second line, for example the SNR."""
     own_scale: bool = False
-    """Stretch this image on its own, such as a camera frame beside phases; the caption then says so."""
 
 
 def snr_panel(title: str, estimate: npt.ArrayLike, truth: npt.ArrayLike) -> Panel:
@@ -185,7 +192,15 @@ def _common_field(images: Sequence[RealArray], panels: Sequence[Panel]) -> tuple
 
 
 def check_zoom(zoom: tuple[int, int, int], field: tuple[int, int]) -> None:
-    """Raise if the square (row, column, size) is not inside the field."""
+    """Raise if the square (row, column, size) is not inside the field.
+
+    Parameters
+    ----------
+    zoom
+        (row, column, size) in pixels.
+    field
+        (rows, columns) of the image.
+    """
     row, column, size = zoom
     if size < 1 or row < 0 or column < 0 or row + size > field[0] or column + size > field[1]:
         raise InvalidInputError(

@@ -90,7 +90,13 @@ class StageParameters:
 
 @dataclass(frozen=True)
 class BM3DParameters:
-    """The ``hard`` threshold stage and the ``wiener`` stage; the defaults are the published ones."""
+    """The ``hard`` threshold stage and the ``wiener`` stage; the defaults are the published ones.
+
+    Parameters
+    ----------
+    hard, wiener
+        Parameters of each stage.
+    """
 
     hard: StageParameters = field(default_factory=StageParameters)
     wiener: StageParameters = field(default_factory=lambda: StageParameters(group=32, shrinkage=1.0, transform="dct"))

@@ -57,8 +57,16 @@ def available_priors() -> tuple[str, ...]:
 class PriorInfo:
     """What :func:`installed_priors` says about one prior.
 
-    ``missing`` is the reason why it cannot be used here, None if it can; ``from_python`` says that it wraps an object
-    of the user's and cannot be made by name.
+    Attributes
+    ----------
+    name, description
+        As in a configuration, and in a few words.
+    has_objective
+        Whether the prior minimises an r(x).
+    missing
+        Why it cannot be used here; None if it can.
+    from_python
+        Whether it wraps an object of the user's, so that it cannot be made by name.
     """
 
     name: str

@@ -18,7 +18,13 @@ from fouriscope.settings.methods import without_other_methods
 
 
 def load_config(path: str | Path) -> RunConfig:
-    """Read and check a TOML configuration; paths in it are relative to the file's folder."""
+    """Read and check a TOML configuration; paths in it are relative to the file's folder.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
     path = Path(path)
     return config_of(read_document(path), path)
 

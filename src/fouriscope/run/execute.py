@@ -42,10 +42,24 @@ def start_run(
     tell: Callable[[str], object] | None = None,
     stage: Callable[[str], object] = ignore_stage,
 ) -> Result:
-    """Reconstruct what ``config`` describes (its relative paths start at ``base``) into a new run folder.
+    """Reconstruct what a configuration describes into a new run folder.
 
-    ``on_start`` is called after all checks, before the first iteration; ``tell`` with each finding of the alignment and
-    of the solver; ``stage`` with what is being done.
+    Parameters
+    ----------
+    config, base
+        The configuration, and where its relative paths start.
+    folder
+        The run folder, which must be new or empty.
+    callbacks
+        Called after each iteration. One that returns True, or a reason, ends the run.
+    checkpoint_seconds
+        Time between checkpoints; with 0, every iteration writes one.
+    on_start
+        Called after all checks, before the first iteration.
+    tell
+        Called with each finding of the alignment and of the solver.
+    stage
+        Called with what is being done.
     """
     RunFolder(folder).check_free()
     stage("reading the description")
@@ -109,9 +123,21 @@ def resume_run(
 ) -> Result:
     """Continue from the last checkpoint, to the same numbers as a run that was never interrupted.
 
-    ``iterations`` sets a new total, so that a finished run can be continued; ``config.toml`` is changed accordingly.
-    ``memory`` for frames replaces that of the configuration, this time, and so do ``engine`` and ``device``: another
-    engine continues from the same state, with other last digits (docs/engines.md).
+    Parameters
+    ----------
+    folder
+        The run folder.
+    callbacks
+        Called after each iteration. One that returns True, or a reason, ends the run.
+    iterations
+        A new total, so that a finished run can be continued. ``config.toml`` is changed accordingly.
+    checkpoint_seconds
+        Time between checkpoints; with 0, every iteration writes one.
+    memory, engine, device
+        Used this time instead of those of the configuration. Another engine continues from the same state, with other
+        last digits (docs/engines.md).
+    stage
+        Called with what is being done.
     """
     run = RunFolder.open(folder)
     if run.provenance().get("kind") == "field":

@@ -45,6 +45,11 @@ class RunFolder:
 
     ``RunFolder.open(path)`` looks at a run, :meth:`fouriscope.Result.load` takes its pictures.
 
+    Parameters
+    ----------
+    path
+        The folder. It need not exist yet.
+
     Examples
     --------
     >>> import tempfile

@@ -51,6 +51,8 @@ class Result:
     pupil
         The complex pupil on the frequency grid of the frame (margins included), zero frequency at n//2: the model's,
         or as recovered (``pupil_recovered``). None in a result that was put together without a model.
+    pupil_recovered
+        Whether ``pupil`` was found during the reconstruction.
     pupil_na_step
         NA from bin to bin of ``pupil``, (down, across): λ·du.
     geometry

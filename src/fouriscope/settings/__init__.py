@@ -71,7 +71,15 @@ __all__ = [
 
 
 class ReconstructionConfig(Section):
-    """How to reconstruct, whatever the data: the part that ``fs.reconstruct`` takes as arguments."""
+    """How to reconstruct, whatever the data: the part that ``fs.reconstruct`` takes as arguments.
+
+    Attributes
+    ----------
+    engine, object, alignment, calibration, solver, stop, output
+        The sections of these names.
+    prior, prior_absorption
+        Name and parameters of the prior, and of another one for the second image of an object.
+    """
 
     engine: Engine = Engine()
     object: Object = Object()
@@ -85,7 +93,13 @@ class ReconstructionConfig(Section):
 
 
 class RunConfig(ReconstructionConfig):
-    """A whole configuration file: the acquisition and how to reconstruct it."""
+    """A whole configuration file: the acquisition and how to reconstruct it.
+
+    Attributes
+    ----------
+    frames, microscope, illumination, pupil, verdict
+        The sections of these names, beside those of :class:`ReconstructionConfig`.
+    """
 
     frames: FramesSection
     microscope: MicroscopeSection

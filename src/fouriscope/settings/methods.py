@@ -216,6 +216,11 @@ AnyMethod = Annotated[
 def method_of(keys: dict[str, Any]) -> AnyMethod:
     """The settings of the method that ``keys`` names, as [solver] of a file.
 
+    Parameters
+    ----------
+    keys
+        The keys of [solver]; ``method`` says which method it is.
+
     Examples
     --------
     >>> method_of({"method": "epry", "pupil_step": 1}).recovers_pupil

@@ -164,7 +164,17 @@ def switches(section: type[Section]) -> list[str]:
 
 
 def switched(section: type[Section], names: str | Any, *, everything: str | None = None) -> dict[str, bool]:
-    """All switches of a section. Those in ``names`` are on, or all if ``names`` is ``everything``; None means none."""
+    """All switches of a section, on or off.
+
+    Parameters
+    ----------
+    section
+        Such as :class:`Alignment`.
+    names
+        The switches that are on: one name, several, or None for none.
+    everything
+        The name that stands for all of them.
+    """
     known = switches(section)
     if everything is not None and names == everything:
         return dict.fromkeys(known, True)

@@ -175,7 +175,13 @@ def simulate(
 
 
 def check_noise(snr_db: float | None, noise: str, camera: Camera | None) -> None:
-    """Raise if the requested noise makes no sense."""
+    """Raise if the requested noise makes no sense.
+
+    Parameters
+    ----------
+    snr_db, noise, camera
+        As in :func:`fouriscope.simulate`.
+    """
     if snr_db is not None and camera is not None:
         raise InvalidInputError("give snr_db (additive noise) or a camera (photon noise), not both")
     if noise not in ("stack", "frame"):

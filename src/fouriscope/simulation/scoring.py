@@ -29,6 +29,13 @@ def field_error(estimate: NDArray[Any], truth: Truth) -> float:
 
     The ramp and the shift are first found as peaks of correlations, then together by Gauss and Newton's steps.
 
+    Parameters
+    ----------
+    estimate
+        The complex field.
+    truth
+        What :class:`HostileMicroscope` returns beside the acquisition.
+
     Examples
     --------
     >>> import fouriscope as fs

@@ -25,7 +25,19 @@ from fouriscope.solvers.truth import TruthScore, observed_phase, observed_truth
 
 
 class StepReport(NamedTuple):
-    """What a step tells the loop."""
+    """What a step tells the loop.
+
+    Attributes
+    ----------
+    misfit
+        Mean misfit of the frames used.
+    residual
+        Relative change of the object, the fixed-point residual.
+    step, strength
+        γ and λ of this step.
+    frames
+        Number of frames used.
+    """
 
     misfit: float
     residual: float
@@ -36,7 +48,13 @@ class StepReport(NamedTuple):
 
 @dataclass(frozen=True)
 class SolverState:
-    """Everything needed to continue exactly: arrays, and numbers and strings that JSON can hold."""
+    """Everything needed to continue exactly: arrays, and numbers and strings that JSON can hold.
+
+    Parameters
+    ----------
+    arrays, values
+        By name.
+    """
 
     arrays: dict[str, NDArray[Any]]
     values: dict[str, Any]
@@ -57,6 +75,13 @@ BY_CALLBACK = "a callback returned True"
 def reason_of(answers: Iterable[bool | str | None]) -> str | None:
     """Why callbacks with these ``answers`` end a run; None if they do not.
 
+    Parameters
+    ----------
+    answers
+        What the callbacks returned.
+
+    Examples
+    --------
     >>> reason_of([None, False]), reason_of([None, True]), reason_of(["sharp enough", True])
     (None, 'a callback returned True', 'sharp enough')
     """
@@ -73,10 +98,17 @@ class Solver(ABC):
     A method says what it has found: the estimate ``x``, the ``model`` that predicts frames from it, a
     ``recovered_pupil``, the ``strengths`` of its priors. A subclass overrides these where it knows better.
 
-    Attributes
+    Parameters
     ----------
     fidelity, sampler
         d, with the model as it is known outside the method, and which measurements an iteration sees.
+    seed
+        Seed of all random numbers.
+    truth
+        The object, if it is known. It is used only to report the SNR.
+
+    Attributes
+    ----------
     calibration
         If it is set before the first step, it revises the model of the fidelity while the solver works.
     denoiser_weight

@@ -66,6 +66,11 @@ UNKNOWN: dict[str, Any] = {f.name: math.nan for f in fields(Record)}
 class History:
     """The records of a run, in order; columns by name.
 
+    Parameters
+    ----------
+    records
+        One per iteration.
+
     Examples
     --------
     >>> history = History([Record(1, 60, 0.1, 2.0, 0.5, 100.0, 0.0), Record(2, 120, 0.2, 1.0, 0.2, 100.0, 0.0)])

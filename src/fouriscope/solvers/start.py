@@ -26,8 +26,17 @@ LEAST_SHARE = 0.1
 
 
 def starting_point(start: Start, fidelity: DataFidelity, population: NDArray[np.int64] | None = None) -> RealArray:
-    """x⁰: zeros for "flat", :func:`bright_field_deconvolution` for "linear", :func:`first_sweeps` for "epry", or an
-    array of the user's. EPRY looks at the frames of ``population`` only, all by default."""
+    """The first estimate x⁰.
+
+    Parameters
+    ----------
+    start
+        "flat" for zeros, "linear" for :func:`bright_field_deconvolution`, "epry" for :func:`first_sweeps`, or an array.
+    fidelity
+        Frames and model.
+    population
+        Numbers of the LEDs whose frames EPRY uses. By default, all.
+    """
     start = checked_start(start, fidelity.model)
     if isinstance(start, np.ndarray):
         return start
@@ -133,6 +142,13 @@ def bright_field_deconvolution(fidelity: DataFidelity, *, damping: float = 0.01)
     and all bright-field frames together give a 1 × 1 (phase) or 2 × 2 (phase and absorption) least-squares problem
     for each frequency, damped by ``damping`` times its largest diagonal. What no bright-field frame carries (the
     phase below the gap at the pupil's edge, everything above the band of a frame) stays zero.
+
+    Parameters
+    ----------
+    fidelity
+        Frames and model.
+    damping
+        Relative to the largest diagonal element.
     """
     model = fidelity.model
     channels = len(model.object.channels)

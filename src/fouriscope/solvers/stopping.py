@@ -124,7 +124,13 @@ class Residual(StopRule):
 
 
 class AnyOf(StopRule):
-    """Stops as soon as one of its rules does."""
+    """Stops as soon as one of its rules does.
+
+    Parameters
+    ----------
+    *rules
+        Stop rules. ``a | b`` is the same as ``AnyOf(a, b)``.
+    """
 
     def __init__(self, *rules: StopRule) -> None:
         self.rules = rules
@@ -140,7 +146,13 @@ class AnyOf(StopRule):
 
 
 class AllOf(StopRule):
-    """Stops when all of its rules do."""
+    """Stops when all of its rules do.
+
+    Parameters
+    ----------
+    *rules
+        Stop rules. ``a & b`` is the same as ``AllOf(a, b)``.
+    """
 
     def __init__(self, *rules: StopRule) -> None:
         self.rules = rules

@@ -20,6 +20,17 @@ def hold_out(
     The population is sorted from the axis outwards and cut into ``count`` groups of equal size, and one LED is drawn
     from each. So the bright field is represented by its share, and no part of the dark field is left out.
 
+    Parameters
+    ----------
+    geometry
+        Where the LEDs are.
+    population
+        Numbers of the LEDs to choose from.
+    count
+        How many. By default 8 %, but at least 6.
+    rng
+        Draws them.
+
     Examples
     --------
     >>> from fouriscope.paper import paper_model

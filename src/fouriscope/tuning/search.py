@@ -18,7 +18,13 @@ EXPANSIONS_AT_MOST = 4
 
 @dataclass(frozen=True)
 class Trial:
-    """One value that was tried, and its score; more is better."""
+    """One value that was tried, and its score; more is better.
+
+    Attributes
+    ----------
+    value, score
+        The value, and its score.
+    """
 
     value: float
     score: float

@@ -114,11 +114,31 @@ def tune_config(
     on_trial: Callable[[Trial], object] | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Tuning:
-    """The same for a configuration and any positive number in it, such as "prior.strength" or "solver.denoiser_weight".
+    """Tune any positive number of a configuration, such as "prior.strength" or "solver.denoiser_weight".
 
-    ``prior``, ``prior_absorption`` and ``start`` replace the configured ones, as in
-    :func:`fouriscope.run.assemble.build_solver`. ``callbacks`` are called in every iteration of every trial, two of
-    which may run at once; one that returns True ends the search with ``KeyboardInterrupt``.
+    Parameters
+    ----------
+    data
+        The acquisition.
+    config
+        How it is reconstructed.
+    key
+        The number to tune, as section.key.
+    prior, prior_absorption, start
+        Used instead of the configured ones.
+    criterion
+        "truth", or "held-out" for frames that the reconstruction does not use. By default the truth, if it is known.
+    held_out
+        How many frames are held out; by default 8 %.
+    evaluations
+        The largest number of trials.
+    factor
+        From the first value to the next one that is tried.
+    on_trial
+        Called after each trial.
+    callbacks
+        Called in every iteration of every trial. Two trials may run at once. A callback that returns True ends the
+        search with ``KeyboardInterrupt``.
     """
     if criterion is None:
         criterion = "held-out" if data.truth is None else "truth"

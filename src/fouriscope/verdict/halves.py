@@ -18,9 +18,14 @@ from fouriscope.verdict.heldout import Reconstruct
 class Resolution:
     """Half-pitches in metres.
 
-    ``half_pitch_m`` is the finest that both halves show alike (Fourier ring correlation above 1/7), None if they share
-    nothing. ``limit_m`` is λ/(2 NA_syn). ``shared_m`` is that of the bright-field LEDs: down to it both halves have the
-    same frames, so their agreement says little.
+    Attributes
+    ----------
+    half_pitch_m
+        The finest that both halves show alike (Fourier ring correlation above 1/7); None if they share nothing.
+    limit_m
+        λ/(2 NA_syn).
+    shared_m
+        That of the bright-field LEDs. Down to it, both halves have the same frames, so their agreement says little.
     """
 
     half_pitch_m: float | None
@@ -37,6 +42,17 @@ def resolution_of_halves(
     frames differ, and what they have in common there is the sample. 1/7 is the usual threshold: with it both halves
     *together* have the signal-to-noise ratio 1/3 in a ring (half of that each). Half of the dark field shows less than
     all of it, so the number is cautious. It never goes below the limit.
+
+    Parameters
+    ----------
+    patch
+        The part of the acquisition that is reconstructed.
+    reconstruct
+        The method of the run.
+    geometry
+        Where the LEDs are.
+    seed
+        Draws the halves.
     """
     weights = patch.frame_weights
     first, second = dark_halves(weights > 0, geometry.bright_field, np.random.default_rng(seed))

@@ -36,11 +36,21 @@ SWEEPS, DECAY, PUPIL_START = 20, 0.3, 2
 class HeldOut:
     """Misfits of unseen frames, separately for bright and dark field; None if no such frame could be held out.
 
-    Dark-field frames that are mostly noise (``noise`` counts them) show nothing and are not held out.
-
     A misfit is the root mean square over frames of ‖g|u| − √y‖/‖√y‖, with the brightness g that fits a frame best: 0 is
-    a perfect prediction. ``…_grey`` is that of an image without any structure: a misfit that is not below it
-    predicts nothing.
+    a perfect prediction.
+
+    Attributes
+    ----------
+    leds
+        The LEDs that were held out.
+    bright, dark
+        Misfits of the reconstruction.
+    bright_epry, dark_epry
+        Misfits of plain EPRY.
+    bright_grey, dark_grey
+        Misfits of an image without any structure. A misfit that is not below this predicts nothing.
+    noise
+        Number of dark-field frames that are mostly noise. They show nothing and are not held out.
     """
 
     leds: tuple[int, ...]
@@ -79,12 +89,25 @@ def hold_out(
     spared: Sequence[int] = (),
     seed: int = 0,
 ) -> HeldOut:
-    """Reconstruct ``patch`` twice without some LEDs, by ``reconstruct`` and by plain EPRY, and predict their frames.
+    """Reconstruct a patch without some LEDs, by the method of the run and by plain EPRY, and predict their frames.
 
-    EPRY runs as in laboratories: LEDs in random order, fading steps, the pupil recovered from the second sweep on. It
-    begins with the directions, the pupil and the gains of ``uncalibrated``, the same frames before a calibration
-    changed them (``patch`` itself if there was none). ``spared`` LEDs, which are known to be wrong so that nobody could
-    predict them, are not held out.
+    EPRY runs as in laboratories: LEDs in random order, fading steps, the pupil recovered from the second sweep on.
+
+    Parameters
+    ----------
+    patch
+        The part of the acquisition that is reconstructed.
+    reconstruct
+        The method of the run.
+    geometry
+        Where the LEDs are.
+    uncalibrated
+        The same frames before a calibration changed directions, pupil and gains: EPRY begins with these. By default
+        ``patch``.
+    spared
+        LEDs that are known to be wrong, so that nobody could predict them. They are not held out.
+    seed
+        Draws the LEDs.
     """
     held = drawn(patch, geometry, np.random.default_rng(seed), spared)
     weights = patch.frame_weights

@@ -24,6 +24,13 @@ def share_outside_band(model: ForwardModel, x: NDArray[Any], leds: NDArray[np.in
     Nothing was measured there: a prior, or the object model, has invented it. The edges of a phase object have a little
     of it; noise that a solver let grow has much.
 
+    Parameters
+    ----------
+    model, x
+        The model, and the object as it was reconstructed.
+    leds
+        Numbers of the LEDs that were used.
+
     Examples
     --------
     >>> import fouriscope as fs
@@ -43,6 +50,15 @@ def share_outside_band(model: ForwardModel, x: NDArray[Any], leds: NDArray[np.in
 def gains_at_bounds(gains: NDArray[Any], began: NDArray[Any] | None, bound: float, used: NDArray[np.bool_]) -> int:
     """How many gains of ``used`` LEDs lie within 1 % of 1/bound or bound times where they began.
 
+    Parameters
+    ----------
+    gains, began
+        The gains as found, and where they began; None for 1.
+    bound
+        The largest factor by which a gain may change.
+    used
+        Whether each LED was used.
+
     Examples
     --------
     >>> gains_at_bounds(np.array([1.0, 2.99, 1 / 3, 9.0]), None, 3.0, np.array([True, True, True, False]))
@@ -56,6 +72,11 @@ def slow_background(transmittance: ComplexArray) -> float:
     """Root mean square, in radians, of the phase with less than 3 cycles over the field; the mean does not count.
 
     Slow phase leaves almost no trace in the frames, so it goes wrong first. It may also be the sample.
+
+    Parameters
+    ----------
+    transmittance
+        The complex object.
 
     Examples
     --------

@@ -23,7 +23,17 @@ DIM, GLARING = 0.5, 2.0
 
 @dataclass(frozen=True)
 class Contradiction:
-    """An LED whose frame has the relative misfit ``misfit`` while its neighbours have ``usual``, and a guess why."""
+    """An LED whose frame contradicts the model.
+
+    Attributes
+    ----------
+    led
+        Its number.
+    misfit, usual
+        Relative misfit of its frame, and that of its neighbours.
+    guess
+        A possible reason.
+    """
 
     led: int
     misfit: float
@@ -41,6 +51,15 @@ def contradictions(
 
     Frames are compared with others of similar NA, separately in bright and dark field, because misfits grow with the NA
     in every reconstruction. Frames are read once; nothing is reconstructed.
+
+    Parameters
+    ----------
+    acquisition
+        The measured frames.
+    model, x
+        The model and the object that predict them.
+    leds
+        Numbers of the LEDs to compare.
     """
     fidelity = DataFidelity.of(acquisition, model, loss="amplitude")
     light = np.array([_light(fidelity, int(led)) for led in leds])

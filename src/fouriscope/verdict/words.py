@@ -96,6 +96,11 @@ class Verdict:
 def not_judged(reason: str) -> Verdict:
     """A verdict that says why there is none.
 
+    Parameters
+    ----------
+    reason
+        Why there is no verdict.
+
     Examples
     --------
     >>> not_judged("9 LEDs are too few").sentence
@@ -119,7 +124,24 @@ def verdict_of(
 ) -> Verdict:
     """The verdict that follows from the numbers; the worst of them decides.
 
-    ``objective_half_pitch`` is λ/(2 NA), ``leds`` how many there are, ``notes`` are warnings from elsewhere.
+    Parameters
+    ----------
+    held_out, resolution
+        What :func:`hold_out` and :func:`resolution_of_halves` found.
+    objective_half_pitch
+        λ/(2 NA), in metres.
+    leds
+        Number of LEDs.
+    outside_band
+        What :func:`share_outside_band` found.
+    gains_at_bounds, gains
+        How many gains are at their bounds, and how many there are; None if gains were not calibrated.
+    contradicting
+        What :func:`contradictions` found.
+    slow_background
+        What :func:`slow_background` found.
+    notes
+        Warnings from elsewhere.
 
     Examples
     --------

@@ -74,6 +74,13 @@ def write_ptylab(path: str | Path, acquisition: Acquisition) -> None:
     PtyLab knows only LEDs in a plane. LEDs with a glass slide, directions and patches off the axis are written as the
     positions in the plane at the same height (for directions without one, at 0.1 m) that give the same directions. The
     size of LEDs (``die``) is left out, because in PtyLab LEDs are points.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    acquisition
+        What is written.
     """
     import h5py
 
