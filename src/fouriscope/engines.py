@@ -1,5 +1,4 @@
-"""Engines: what computes misfits and gradients, and on which device. Choosing one imports nothing but torch, if it is
-asked for."""
+"""Engines compute misfits and gradients, on a device. Choosing one imports nothing, except torch if it is chosen."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from fouriscope.errors import InvalidInputError
 
 EngineName: TypeAlias = Literal["numba", "scipy", "torch"]
 ENGINES: tuple[str, ...] = get_args(EngineName)
-# "meta" holds shapes and no numbers: tests find with it what would be created on another device than the chosen one.
+# "meta" holds shapes but no numbers. With it, tests find tensors that are created on a device that was not chosen.
 DEVICE = re.compile(r"(cpu|cuda(:\d+)?|mps|meta)\Z")
 DEVICES = '"cpu", "cuda", "cuda:1" or "mps"'
 HOW_TO_INSTALL_TORCH = 'pip install "fouriscope[torch]"'
@@ -22,22 +21,22 @@ HOW_TO_INSTALL_TORCH = 'pip install "fouriscope[torch]"'
 
 @dataclass(frozen=True)
 class Engine:
-    """What computes.
+    """The code that computes misfits and gradients.
 
-    ``"numba"`` compiles loops that take one LED at a time through the cache. ``"scipy"`` does the same in plain NumPy,
-    with SciPy's FFTs; it needs no compiler, and tests compare the others with it. ``"torch"`` takes groups of LEDs
-    through batched FFTs on a device.
+    ``"numba"`` compiles loops that take one LED at a time through the cache. ``"scipy"`` does the same in plain NumPy
+    with SciPy's FFTs. It needs no compiler, and the tests compare the other engines with it. ``"torch"`` computes
+    groups of LEDs with batched FFTs on a device.
 
     Parameters
     ----------
     name
         "numba", "scipy" or "torch".
     device
-        Of torch: "cpu", "cuda", "cuda:1", "mps". The others compute on the CPU.
+        For torch: "cpu", "cuda", "cuda:1" or "mps". The other engines use the CPU.
     deterministic
-        Of torch: the same bits each time, at the price of some speed.
+        For torch: the same bits each time, at some cost in speed.
     memory
-        Of torch: bytes of the device that this engine may fill; None is three quarters of what is free.
+        For torch: the most bytes that it may use on the device. None means three quarters of the free memory.
 
     Examples
     --------
@@ -64,13 +63,15 @@ class Engine:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether loops that run on the host are numba's. Those beside torch are, where numba is installed."""
+        """Whether loops on the host are compiled by numba. With torch they are, if numba is installed."""
         return self.name == "numba" or (self.name == "torch" and numba_is_installed())
 
 
 def as_engine(engine: str | Engine = "auto", device: str = "cpu") -> Engine:
-    """The engine called ``engine``, if this machine has it; "auto" is ``FOURISCOPE_ENGINE``, or numba where it is
-    installed, or else scipy.
+    """The engine called ``engine``, if this machine has it.
+
+    "auto" is what the environment variable ``FOURISCOPE_ENGINE`` says. Without it, "auto" is numba if numba is
+    installed, and otherwise scipy.
 
     >>> as_engine("scipy")
     Engine(name='scipy', device='cpu', deterministic=False, memory=None)
@@ -103,12 +104,12 @@ def check_names(engine: object, device: object, *, known: tuple[str, ...] = ("au
 
 @cache
 def numba_is_installed() -> bool:
-    """Whether numba and rocket-fft are there; nothing is imported."""
+    """Whether numba and rocket-fft are installed. Neither is imported."""
     return find_spec("numba") is not None and find_spec("rocket_fft") is not None
 
 
 def require_numba(what: str, instead: str) -> None:
-    """Raise if ``what`` is to be made where numba is not installed."""
+    """Raise if numba is not installed: ``what`` needs it, and ``instead`` does not."""
     if not numba_is_installed():
         raise InvalidInputError(f"{what} needs numba, which is not installed; install it, or use {instead}")
 
@@ -121,7 +122,7 @@ def _automatic() -> str:
 
 
 def import_torch(what: str = "the engine") -> Any:
-    """The module ``torch``, or say how to install it."""
+    """The module ``torch``. If it cannot be imported, the error says how to install it."""
     try:
         import torch
     except (ImportError, RuntimeError, OSError, AttributeError) as error:
@@ -132,7 +133,7 @@ def import_torch(what: str = "the engine") -> Any:
 
 
 def torch_device(name: str) -> Any:
-    """The ``torch.device`` called ``name``; raises if this machine has none."""
+    """The ``torch.device`` called ``name``. Raises if this machine does not have it."""
     torch = import_torch('the engine "torch"')
     device = torch.device(name)
     if device.type == "cuda":

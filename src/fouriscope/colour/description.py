@@ -17,9 +17,9 @@ from fouriscope.settings import RunConfig
 from fouriscope.settings.colour import ColourSection
 from fouriscope.settings.explaining import explain
 
-# A channel that names one of these has its own frames. Without, it reads a plane of the frames that all channels share.
+# A channel that names one of these has its own frames. Otherwise it reads a plane of the frames that all share.
 OWN_FRAMES = {"path", "pattern", "files", "dataset", "shape"}
-# What an alignment finds for each channel; all else is geometry, which they share.
+# What an alignment finds for each channel. Everything else is geometry, which the channels share.
 OF_EACH = ("exposure", "focus")
 
 
@@ -32,7 +32,7 @@ class ColourDescription:
     section
         [colour].
     document
-        All other sections, as they stand in the file.
+        All other sections, as they are in the file.
     path
         The file; relative paths start at its folder.
     """
@@ -67,7 +67,7 @@ class ColourDescription:
         return self.path.parent
 
     def config(self, name: Colour, reference: dict[str, Any] | None = None) -> RunConfig:
-        """The description of one channel; ``reference`` is that of the reference as its run found it.
+        """The description of one channel; ``reference`` is the description that the run of the reference found.
 
         Light of another wavelength comes from the same LEDs, so a channel takes over their places and size, the
         aperture and the frames that are left out at its edge. It finds its own exposures and focus; the search for the

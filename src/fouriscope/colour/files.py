@@ -20,7 +20,7 @@ from fouriscope.run.ome_tiff import write_ome_tiff
 from fouriscope.run.ome_zarr import write_ome_zarr
 from fouriscope.run.result_files import FIGURE_DPI
 
-# As viewers should show the channels over each other.
+# The colours in which viewers should overlay the channels.
 LIGHTS = {"red": "FF0000", "green": "00FF00", "blue": "0000FF"}
 DESCRIPTIONS = {
     "amplitude": "amplitude transmittance of three wavelengths on one grid; 1 is the empty bright field",
@@ -30,7 +30,7 @@ DESCRIPTIONS = {
 
 
 def write_into(result: ColourResult, folder: RunFolder) -> None:
-    """The ``result`` folder of ``folder``: built under another name, then renamed."""
+    """Write the ``result`` folder of ``folder``: it is built under another name, then renamed."""
     building = folder.path / ".result.part"
     shutil.rmtree(building, ignore_errors=True)
     try:
@@ -44,7 +44,7 @@ def write_into(result: ColourResult, folder: RunFolder) -> None:
 
 
 def write_files(result: ColourResult, target: Path) -> None:
-    """amplitude, phase and phase_flat (.ome.tif), result.ome.zarr, colour.png, figure.png and summary.json."""
+    """Write amplitude, phase and phase_flat (.ome.tif), result.ome.zarr, colour.png, figure.png and summary.json."""
     images = {"amplitude": result.amplitude, "phase": result.phase, "phase_flat": result.flattened_phase}
     for name, planes in images.items():
         write_ome_tiff(
@@ -58,7 +58,7 @@ def write_files(result: ColourResult, target: Path) -> None:
     channels: dict[str, Levels] = {
         f"{name}_{colour}": _levels(plane)
         for name, planes in images.items()
-        if name != "phase"  # a coarse pixel of a wrapped phase is the mean of no phase
+        if name != "phase"  # the mean of wrapped phases is not a phase
         for colour, plane in zip(COLOURS, planes, strict=True)
     }
     rows, columns = images["phase"].shape[1:]

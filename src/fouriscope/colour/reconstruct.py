@@ -28,7 +28,7 @@ from fouriscope.run.provenance import machine_and_versions
 from fouriscope.settings import Stop
 from fouriscope.solvers import INTERRUPTED, Callback
 
-# Called with the channel and its [stop], gives what watches its iterations.
+# Called with the channel and its [stop]; returns the callbacks of its iterations.
 Watch = Callable[[Colour, Stop], Sequence[Callback]]
 Tell = Callable[[str], object]
 
@@ -60,10 +60,10 @@ def reconstruct_colour(
     tell
         Called with findings in words, such as ``print``.
     watch
-        Called as ``f(channel, stop)`` before each channel that is not done; what it returns is called after each
-        iteration, as the callbacks of :func:`fouriscope.reconstruct`.
+        Called as ``f(channel, stop)`` before each channel that is not done. It returns callbacks, which are called
+        after each iteration, as in :func:`fouriscope.reconstruct`.
     checkpoint_seconds
-        Time between checkpoints, 10 s.
+        Seconds between checkpoints. By default 10.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def reconstruct_colour(
 
 
 def _opened(described: ColourDescription, out: Path) -> RunFolder:
-    """The folder, new or that of an earlier beginning with the same description, locked."""
+    """The folder, locked: a new one, or one that was begun with the same description."""
     document = _document(described)
     if not (out / "config.toml").is_file():
         return RunFolder.create(out, document, machine_and_versions() | {"kind": "colour"})
@@ -122,7 +122,7 @@ def _opened(described: ColourDescription, out: Path) -> RunFolder:
 
 
 def _document(described: ColourDescription) -> dict[str, Any]:
-    """What every channel is described as, before anything is found."""
+    """The description of every channel, before anything is found."""
     section = described.section
     channels = {name: resolved(described.config(name), described.base) for name in section.channels}
     shared = section.model_dump(mode="json")
@@ -139,7 +139,7 @@ def _channel(
     watch: Watch | None,
     checkpoint_seconds: float | None,
 ) -> str:
-    """Do one channel, resumed if it was begun, unless it is done; returns why it stopped."""
+    """Reconstruct one channel unless it is done; resume it if it was begun. Returns why it stopped."""
     reference = described.section.reference
     path = folder.path / name
     begun = (path / "config.toml").is_file()

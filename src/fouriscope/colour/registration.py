@@ -1,4 +1,4 @@
-"""Channels on one grid: how far one is shifted against another, and shifting it back."""
+"""Channels on one grid: find how far one is shifted against another, and shift it back."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Pair = tuple[float, float]
 
 # What is slower than this share of the field is background, which differs from channel to channel.
 SLOW = 1 / 16
-# Steps of a pixel to which a shift is found.
+# A shift is found to one over this many pixels.
 STEPS = 100
 ROUNDS = 3
-# Of a pixel: by so little an image may be read beyond its edge.
+# How far an image may be read beyond its edge, in pixels.
 OVERHANG = 0.1
-# Order of the spline that interpolates between pixels. A cubic one dampens what lies near the band's edge.
+# Order of the spline that interpolates between pixels. A cubic spline would damp frequencies near the band's edge.
 ORDER = 5
 
 

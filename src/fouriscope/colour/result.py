@@ -23,7 +23,7 @@ FloatArray = NDArray[np.float64]
 
 # Channels that are less alike than this have nothing in common: they are not shifted.
 LEAST_LIKENESS = 0.2
-# The share of pixels that are darker than what is shown white, and the exponent of screens.
+# The share of pixels that are darker than white, and the exponent of screens.
 WHITE = 0.9
 GAMMA = 2.2
 
@@ -43,7 +43,7 @@ class ColourResult:
     pixel
         (height, width) of a pixel in metres, that of the finest channel.
     fields
-        The complex transmittance of each channel on the common grid, cut to where all are measured.
+        The complex transmittance of each channel on the common grid, cropped to the area where all are measured.
     """
 
     channels: dict[Colour, Result]
@@ -144,7 +144,7 @@ class ColourResult:
         return {name: 0.0 if geometry is None else geometry.defocus for name, geometry in found.items()}
 
     def told(self) -> list[str]:
-        """What was found of each channel compared with the reference, in words."""
+        """Shift and focus of each channel relative to the reference, in words."""
         lines = []
         for name in COLOURS:
             if name == self.reference:

@@ -16,15 +16,15 @@ from fouriscope.checks import door
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity.noise import corner_of_spectrum, only_lattice
 
-# Pixels are sorted by brightness into classes, so many by size and so many by width. Each shows one variance …
+# Number of classes of brightness with equal counts, and as many with equal widths. Each class shows one variance …
 CLASSES = 16
-# … if it has so many pixels.
+# … if it has at least this many pixels.
 FEWEST = 200
-# Squares count up to so many variances; and the mean of those of a normal variable of variance 1.
+# Squares are clipped at this many variances; and the mean of such squares of a normal variable of variance 1.
 CLIPPED, MEAN_CLIPPED = 6.0, 0.9742
-# Photon noise counts as found if it is so many of its standard errors above 0.
+# Photon noise counts as found if it is this many standard errors above 0.
 EVIDENCE = 3.0
-# At most so many bright-field frames are asked, and as many others.
+# At most this many bright-field frames are used, and as many others.
 FRAMES_ASKED = 32
 TINY = 1e-150
 
@@ -36,9 +36,9 @@ class CameraNoise:
     Parameters
     ----------
     read
-        a, the variance that is there without light: read noise, quantisation, dark current.
+        a, the variance without light: read noise, quantisation, dark current.
     photon
-        b, what light adds to it per unit: one over the number of electrons of the bright field.
+        b, the variance that light adds per unit: one over the number of electrons of the bright field.
     """
 
     read: float
@@ -46,9 +46,9 @@ class CameraNoise:
 
     @property
     def background(self) -> float:
-        """ε = a/b + 3b/8, for which losses of this family fit the noise; infinite if all of it is read noise.
+        """ε = a/b + 3b/8, with which the camera loss fits the noise. It is infinite if all noise is read noise.
 
-        The second part is a third of an electron, and keeps a logarithm finite where there is no read noise.
+        The second term is about a third of an electron. It keeps the logarithm finite if there is no read noise.
         """
         return self.read / self.photon + 0.375 * self.photon if self.photon > 0 else math.inf
 
@@ -65,20 +65,20 @@ class CameraNoise:
 def camera_noise(
     frames: Sequence[NDArray[Any]] | NDArray[Any], masks: Sequence[NDArray[Any] | None] | None = None
 ) -> CameraNoise:
-    """The noise of a camera from its frames alone, by how it grows with the light.
+    """The noise of a camera, found from its frames alone: how it grows with the light.
 
-    The corners of a frame's spectrum lie beyond the band of the optics and hold noise alone. What passes a filter for
-    them is a noise n(x) whose variance follows a + b·I(x) locally. Pixels of all frames are sorted into classes of
-    brightness. The clipped mean of n² shows the variance of each class (structure that reaches a corner moves few
-    pixels), and a and b are the weighted least-squares line through them. Photon noise must be certain: b is 0 unless
-    it lies three standard errors above 0.
+    The corners of a frame's spectrum lie beyond the band of the optics and hold only noise. A filter that passes the
+    corners leaves a noise n(x) whose variance follows a + b·I(x) locally. The pixels of all frames are sorted into
+    classes of brightness. The clipped mean of n² is the variance of each class (structure that reaches a corner changes
+    only few pixels). A weighted least-squares line through these variances gives a and b. Photon noise must be certain:
+    b is 0 unless it is three standard errors above 0.
 
     Parameters
     ----------
     frames
         Images in units of the bright field, dark and bright ones.
     masks
-        One for each, True or 1 where a pixel counts; or None.
+        One per frame, True or 1 where a pixel counts. By default, all pixels count.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def camera_noise(
     masks = [None] * len(frames) if masks is None else masks
     if not len(frames) or len(masks) != len(frames):
         raise InvalidInputError(
-            f"one frame at least is needed, and one mask for each: got {len(frames)} frames and {len(masks)} masks"
+            f"at least one frame is needed, and one mask for each: got {len(frames)} frames and {len(masks)} masks"
         )
     values = [
         _local_noise(np.asarray(frame, np.float64), None if mask is None else np.asarray(mask) != 0)
@@ -106,9 +106,9 @@ def camera_noise(
 def noise_of(
     frames: Frames, mask: Frames | NDArray[Any] | None, bright_field: NDArray[np.bool_], leds: NDArray[np.int64]
 ) -> CameraNoise:
-    """The noise of the frames of ``leds``, from at most 32 bright-field and 32 dark-field ones, spread evenly.
+    """The noise of the frames of ``leds``, from at most 32 bright-field and 32 dark-field frames, spread evenly.
 
-    ``bright_field`` has one bool for each frame, whether it is among ``leds`` or not.
+    ``bright_field`` has one bool for every frame, also for those that are not among ``leds``.
     """
     bright = bright_field[leds]
     asked = spread_evenly(leds[bright]) + spread_evenly(leds[~bright])
@@ -117,7 +117,7 @@ def noise_of(
 
 
 def spread_evenly(leds: NDArray[np.int64]) -> list[int]:
-    """At most 32 of ``leds``."""
+    """At most 32 of ``leds``, spread evenly."""
     places = np.linspace(0, len(leds) - 1, min(FRAMES_ASKED, len(leds)))
     return [int(led) for led in leds[np.unique(places.round().astype(int))]] if len(leds) else []
 
@@ -125,8 +125,8 @@ def spread_evenly(leds: NDArray[np.int64]) -> list[int]:
 def _local_noise(
     frame: NDArray[np.float64], counts: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """For pixels away from the borders: brightness as the filter sees it, n² in units of one pixel's variance; and how
-    many independent values these are."""
+    """Of pixels away from the borders: their brightness as the filter sees it, n² in units of one pixel's variance, and
+    how many independent values these are."""
     lattice = None if counts is None else only_lattice(counts)
     if lattice is not None:
         frame, counts = frame[lattice], None
@@ -156,10 +156,10 @@ def _local_noise(
 
 
 def _line(light: NDArray[np.float64], squares: NDArray[np.float64], independent: float) -> CameraNoise:
-    """a and b from n² of pixels by their brightness, of which a share ``independent`` counts."""
+    """a and b from n² of pixels and their brightness. A share ``independent`` of these values is independent."""
     if not light.size:
         return CameraNoise(0.0, 0.0)
-    # As many classes of like size as of like width: most pixels are dark, and those between must not share a class.
+    # Classes of equal counts and of equal widths: most pixels are dark, and the others must not share one class.
     edges = np.union1d(np.quantile(light, np.linspace(0, 1, CLASSES)), np.linspace(light.min(), light.max(), CLASSES))
     number = np.clip(np.searchsorted(edges, light, side="right") - 1, 0, max(len(edges) - 2, 0))
     classes = [part for part in (np.flatnonzero(number == k) for k in np.unique(number)) if part.size >= FEWEST]
@@ -179,12 +179,12 @@ def _line(light: NDArray[np.float64], squares: NDArray[np.float64], independent:
         slope = float(np.sum(weights * (level - middle) * variance) / spread) if spread > 0 else 0.0
         photon = slope if slope * math.sqrt(spread) > EVIDENCE else 0.0
         read = float(np.average(variance - photon * level, weights=weights))
-    # With an offset in the frames the line crosses zero before there is light: what the darkest pixels show is left.
+    # With an offset in the frames, the line crosses zero before there is light. Then the darkest pixels give a.
     return CameraNoise(max(read, 0.0) or float(variance[0]), photon)
 
 
 def _variance(squares: NDArray[np.float64]) -> float:
-    """Of values by their squares; the few that structure makes large count for no more than the largest of noise."""
+    """The variance of values from their squares. The few that structure makes large are clipped."""
     variance = float(np.median(squares)) / 0.455
     for _ in range(20):
         variance = float(np.mean(np.minimum(squares, CLIPPED * variance))) / MEAN_CLIPPED

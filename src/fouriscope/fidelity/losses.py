@@ -11,12 +11,12 @@ poisson        Σ I − y + (y + ε) log((y + ε)/(I + ε))   1 − (y + ε) / (
 camera         2(1 + ε) times that of poisson           2(1 + ε) (I − y) / (I + ε)
 =============  =======================================  ==================================
 
-A camera's noise has the variance a + b·I, and "camera" with ε = a/b is the loss for it: near a fit it is
-Σ (I − y)² (1 + ε)/(I + ε). It has the same curvature at I = 1 for every ε, is that of photons for ε → 0 and the
-intensity loss for ε → ∞. ``loss="auto"`` of :func:`fouriscope.reconstruct` measures a and b.
+The noise of a camera has the variance a + b·I, and "camera" with ε = a/b is the loss that fits it. Near a fit it is
+Σ (I − y)² (1 + ε)/(I + ε). Its curvature at I = 1 is the same for every ε. It becomes the loss of photon noise for
+ε → 0 and the intensity loss for ε → ∞. ``loss="auto"`` of :func:`fouriscope.reconstruct` measures a and b.
 
-ε of the amplitude loss is 0 unless it is given. Negative y (additive noise, an offset taken off) counts as it is in the
-intensity loss; y + ε is not taken below 0 in the others.
+ε of the amplitude loss is 0 unless it is given. Negative y (additive noise, an offset that was subtracted) are used as
+they are in the intensity loss. In the others, y + ε is not taken below 0.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Loss(ABC):
 
     name: ClassVar[str]
     is_projection: ClassVar[bool] = False
-    """Whether d_j is the squared distance of ψ from the nearest field with the modulus √y, and q ψ the way back from
-    there: what EPRY goes, and what lets :class:`~fouriscope.solvers.Spectral` bound the loss by a quadratic."""
+    """Whether d_j is the squared distance of ψ from the nearest field with the modulus √y, and q ψ their difference.
+    EPRY makes this step, and :class:`~fouriscope.solvers.Spectral` can bound such a loss by a quadratic."""
 
     @property
     def epsilon(self) -> float:
-        """The one parameter that a row may have."""
+        """The one parameter that ``row`` may have."""
         return 0.0
 
     @staticmethod
@@ -66,7 +66,7 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class IntensityLoss(Loss):
-    """Σ (I − y)² over the pixels of a frame, the paper's loss: right for additive noise of one variance.
+    """Σ (I − y)² over the pixels of a frame, the paper's loss: right for additive noise of constant variance.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class IntensityLoss(Loss):
 @door_class
 @dataclass(frozen=True)
 class AmplitudeLoss(Loss):
-    """Σ (√(I + ε) − √(y + ε))² over the pixels: photon noise has one variance in it, and dark field its due weight.
+    """Σ (√(I + ε) − √(y + ε))² over the pixels. Photon noise then has the same variance in bright and dark field.
 
     ``background`` ε (in units of the bright field) accounts for noise that is there without light. With ε = 0 the mean
     of √max(y, 0) over such noise is positive, and a fit finds light where there is none. With ε of twice the noise or
@@ -144,7 +144,7 @@ class AmplitudeLoss(Loss):
         return 2 * intensity / (intensity + self.background)
 
     def best_gain(self, intensity: NDArray[np.float64], frame: NDArray[np.float64]) -> float:
-        """In closed form without ε; with it that of Σ (g I − y)²/(I + ε), which agrees where a frame fits."""
+        """In closed form without ε. With ε, the gain of Σ (g I − y)²/(I + ε), which agrees if a frame fits."""
         if self.background:
             weights = intensity / (intensity + self.background)
             return _ratio(np.sum(frame * weights), np.sum(intensity * weights))
@@ -196,7 +196,7 @@ class PoissonLoss(Loss):
         return 4 * intensity / (intensity + self.background)
 
     def best_gain(self, intensity: NDArray[np.float64], frame: NDArray[np.float64]) -> float:
-        """That of the deviance without ε, with which there is no closed form. Both agree on a frame that fits."""
+        """The gain of the deviance without ε, because with ε there is no closed form. Both agree if a frame fits."""
         return _ratio(np.sum(frame), np.sum(intensity))
 
 
@@ -205,8 +205,8 @@ class PoissonLoss(Loss):
 class CameraLoss(Loss):
     """2(1 + ε) Σ I − y + (y + ε) log((y + ε)/(I + ε)), for noise of variance a + b·I with ε = a/b (``background``).
 
-    All members of the family have the curvature of the intensity loss at the brightness of the bright field, so that a
-    step and a strength that suit one suit the next: what ε changes is how much the dark field counts beside it.
+    For every ε, the curvature at the brightness of the bright field is that of the intensity loss. So a step and a
+    strength that suit one ε also suit the next. ε changes only how much the dark field counts.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ class CameraLoss(Loss):
         return 8 * (1 + self.background) * intensity / (intensity + self.background)
 
     def best_gain(self, intensity: NDArray[np.float64], frame: NDArray[np.float64]) -> float:
-        """That of Σ (g I − y)²/(I + ε), which agrees where a frame fits."""
+        """The gain of Σ (g I − y)²/(I + ε), which agrees if a frame fits."""
         weights = intensity / (intensity + self.background)
         return _ratio(np.sum(frame * weights), np.sum(intensity * weights))
 

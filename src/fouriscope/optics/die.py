@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 DieShape = Literal["square", "round"]
 
-# The die is looked at in so many points along each axis, to see how much of it lies on either side of the pupil's edge,
-# and a point is so wide, in their pitch, seen along the edge: between a side and a diagonal.
+# Number of points along each axis of a die, which tell how much of it lies on either side of the pupil's edge; and the
+# width of a point along the edge, in units of their pitch: between a side and a diagonal.
 FINE, _RAMP = 32, 1.2
 # A die that is at most this large along each axis, in units of NA, is one source. This leaves out the penumbra of the
 # pupil's edge, as wide as the die: 8 % of the amplitude of a dark frame.
@@ -27,8 +27,8 @@ PART = 0.04
 # In bright field near the edge, the penumbra cuts off the lowest frequencies, where samples are strongest, and the
 # direct light interferes with them. So a die this near to the edge, in units of NA, is divided sooner.
 NEAR, PART_NEAR = 0.15, 0.02
-# Half as many parts along an axis leave an error 2.6 times as large, half the die one of 0.7: for the same error the
-# number of parts grows as this power of the die.
+# With half as many parts along an axis, the error is 2.6 times as large; with half the die, it is 0.7 times as large.
+# For the same error, the number of parts therefore grows as this power of the die.
 GROWTH = 0.4
 # A grid of more parts than this along an axis would cost more than it is worth.
 MOST_PARTS = 8
@@ -52,7 +52,7 @@ class Spread(Protocol):
 
 
 def die_points(count: int, shape: DieShape) -> FloatArray:
-    """(K, 2) middles of ``count`` × ``count`` equal parts of a die of side 1; of a round one those within the disc.
+    """(K, 2) middles of ``count`` × ``count`` equal parts of a die of side 1. If it is round, those within the disc.
 
     >>> die_points(2, "square").tolist()
     [[-0.25, -0.25], [-0.25, 0.25], [0.25, -0.25], [0.25, 0.25]]
@@ -112,7 +112,7 @@ def die_sources(illumination: Illumination, optics: Optics, patch_center: tuple[
 
 
 def across_edge(illumination: Illumination, optics: Optics, patch_center: tuple[float, float]) -> NDArray[np.bool_]:
-    """LEDs whose die lies across the pupil's edge, so that a part of their direct light passes; points never do."""
+    """LEDs whose die lies across the pupil's edge, so that a part of their direct light passes. Points never do."""
     if not isinstance(illumination, Spread) or not illumination.die:
         return np.zeros(len(illumination), bool)
     nearest, farthest = _reach(illumination, optics, patch_center)
@@ -122,8 +122,10 @@ def across_edge(illumination: Illumination, optics: Optics, patch_center: tuple[
 def die_in_points(
     illumination: Illumination, patch_center: tuple[float, float], counts: int | NDArray[np.int64]
 ) -> Sources:
-    """``counts`` points (of all or of each) along each axis of every LED, whatever its frame needs. Slow; used as the
-    truth of a simulation."""
+    """Sources with ``counts`` points along each axis of every LED, even if its frame needs fewer.
+
+    ``counts`` is one number for all LEDs, or one for each. This is slow. Simulations use it as the truth.
+    """
     if not isinstance(illumination, Spread) or not illumination.die:
         return Sources.points(illumination.directions(patch_center))
     along = np.broadcast_to(counts, len(illumination))
@@ -168,10 +170,10 @@ def _pieces(points: FloatArray, na: FloatArray, parts: int, optics: Optics) -> t
 def _areas(
     keys: NDArray[np.int64], piece: NDArray[np.int64], counts: NDArray[np.int64], depth: FloatArray, pitch: float
 ) -> NDArray[np.float64]:
-    """Points of each piece, where one of two that the edge parts has a point in part if the edge goes through it.
+    """The area of each piece, in points. A point that the edge cuts counts in part for the pieces on both sides.
 
-    ``depth`` is how far inside the edge each point lies. Whole points would have the share of direct light, which is
-    most of a frame, in steps of a row of them.
+    ``depth`` is how far inside the edge each point lies. If only whole points counted, the share of direct light, which
+    is most of a frame, would change in steps of a row of points.
     """
     part = np.clip(0.5 + depth / (_RAMP * pitch), 0, 1)
     cell = keys // 2
@@ -189,7 +191,7 @@ def _rim(shape: DieShape) -> FloatArray:
 
 
 def require_die(die: object, shape: object) -> float:
-    """The size of a die in metres, or say what is wrong with it or with its shape."""
+    """The size of a die in metres. Raises if the size or the shape is wrong."""
     if shape not in ("square", "round"):
         raise InvalidInputError(f"die_shape must be 'square' or 'round', got {shape!r}")
     try:
@@ -202,7 +204,7 @@ def require_die(die: object, shape: object) -> float:
 
 
 def require_room(die: float, positions: FloatArray) -> None:
-    """Raise if dies overlap: one is then given in millimetres, or with its housing."""
+    """Raise if dies overlap. The size was then probably given in millimetres, or with the housing."""
     from scipy.spatial import KDTree
 
     distinct = np.unique(positions, axis=0)

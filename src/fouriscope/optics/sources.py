@@ -1,7 +1,7 @@
 """Sources and frames: a frame is the incoherent sum of one or more coherent sources.
 
 A source has a direction, a wavelength and a weight and belongs to one frame. An LED that is a point is one source of
-weight 1. An LED with a size, or with a bandwidth, is as many sources as its frame needs (docs/sources.md); their
+weight 1. An LED with a size or a bandwidth has as many sources as its frame needs (docs/sources.md), and their
 weights add up to 1. A pattern of several LEDs has the sources of all of them.
 """
 
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 
 class SourceGroup(NamedTuple):
-    """Frames that are computed together: the slice of the requested frames, their sources one frame after the other,
-    and ``bounds`` such that the b-th of them has the sources ``sources[bounds[b] : bounds[b + 1]]``."""
+    """Frames that are computed together.
+
+    ``part`` is their slice of the requested frames. ``sources`` has their sources, one frame after the other. The b-th
+    of these frames has ``sources[bounds[b] : bounds[b + 1]]``.
+    """
 
     part: slice
     sources: NDArray[np.int64]
@@ -32,7 +35,7 @@ class SourceGroup(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """The sources of all frames, those of frame j at ``offsets[j]`` to ``offsets[j + 1]``.
+    """The sources of all frames. Those of frame j are at ``offsets[j]`` to ``offsets[j + 1]``.
 
     Attributes
     ----------
@@ -41,9 +44,9 @@ class Sources:
     weights
         (M,) w > 0 of y_j = Σ_m w_m |H_m o|².
     offsets
-        (N + 1,) where each frame's sources begin, and the end.
+        (N + 1,) where the sources of each frame begin, and where the last ones end.
     scales
-        (M,) λ/λ_m: how many times higher the spatial frequencies of each source are than at λ; by default all 1.
+        (M,) λ/λ_m, the factor between the spatial frequencies of each source and those at λ. By default, all are 1.
 
     Examples
     --------
@@ -113,7 +116,7 @@ class Sources:
 
     @cached_property
     def most(self) -> int:
-        """The most sources of a frame."""
+        """The largest number of sources that a frame has."""
         return int(np.diff(self.offsets).max())
 
     def of(self, frames: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -123,7 +126,7 @@ class Sources:
         return np.repeat(self.offsets[frames], np.diff(bounds)) + within, bounds
 
     def groups(self, frames: NDArray[np.int64], size: int) -> Iterator[SourceGroup]:
-        """``frames`` in their order, in groups of at most ``size`` sources, or of one frame if that has more."""
+        """``frames`` in their order, in groups of at most ``size`` sources. A frame with more is a group by itself."""
         if self.are_points:
             for first in range(0, len(frames), size):
                 part = slice(first, first + size)

@@ -11,23 +11,24 @@ from fouriscope.fidelity import DataFidelity
 from fouriscope.solvers.denoising import Denoising
 from fouriscope.solvers.road import Road
 
-# Behind the road, or after so many steps without one, a step over minibatches has half its length after so many more …
+# The step over minibatches begins to fade after the road, or after this many steps without one. It is halved after this
+# many more.
 FEWEST_BEFORE_FADING, STEPS_TO_FADE = 120, 50.0
-# … and automatic strengths stay as they are, after so many steps in all at least.
+# Automatic strengths no longer change after the road, and after at least this many steps.
 FEWEST_BEFORE_FREEZING = 120
 
 
 class Journey:
-    """The way of one solver along a :class:`~fouriscope.solvers.road.Road`. Without one only steps fade, in the end.
+    """Where a solver is on its :class:`~fouriscope.solvers.road.Road`. Without a road, only the steps fade in the end.
 
     Attributes
     ----------
     road
-        None until the journey begins, and for a solver that uses the loss of its fidelity from the first iteration on.
+        None until the journey begins, and for a solver that uses the loss of its fidelity from the first iteration.
     steps
         Gradients that were taken.
     misfit_factor
-        What the misfit of this iteration is multiplied with to be in units of the last loss.
+        The factor that brings the misfit of this iteration to units of the last loss.
     """
 
     def __init__(self, fidelity: DataFidelity, denoise: Denoising, *, wanted: bool) -> None:
@@ -43,16 +44,15 @@ class Journey:
         self.look_ahead()
 
     def look_ahead(self) -> None:
-        """Take the last loss for a moment, which the length of a step and the temperature of the noise are measured
-        with."""
+        """Use the last loss for a moment: the step and the temperature of the noise are measured with it."""
         if self.road is not None:
             self.fidelity.loss = self.road.last_loss
 
     def go_on(self) -> None:
-        """Take the loss of this iteration, and the strength that keeps its balance with it.
+        """Use the loss of this iteration, and the strength that is in balance with it.
 
-        Where the road ends the image has its structure. A strength that went on following it would run away with frames
-        of few photons: the smoother the image, the stronger the prior.
+        At the end of the road, the image has its structure. A strength that kept following the image would grow without
+        limit with few photons: the smoother the image, the stronger the prior.
         """
         if self.road is None:
             return
@@ -69,7 +69,7 @@ class Journey:
         return 1 + max(behind, 0.0) / STEPS_TO_FADE
 
     def follow(self, other: Journey) -> None:
-        """Go to where ``other`` is, too."""
+        """Go to the same place as ``other``."""
         self.road, self.steps, self.denoise.frozen = other.road, other.steps, other.denoise.frozen
         self.fidelity.loss = other.fidelity.loss
 
@@ -81,7 +81,7 @@ class Journey:
         return {"gradients": self.steps, "frozen": self.denoise.frozen, "road": road}
 
     def load(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back what the state of a solver kept; one from before there were roads has none."""
+        """Load what the state of a solver kept. States of earlier versions have no road."""
         self.steps, self.denoise.frozen = values.get("gradients", 0), values.get("frozen")
         if values.get("road") is not None:
             self.road = Road.loaded(values["road"], arrays["road.brightness"])

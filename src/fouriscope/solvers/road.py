@@ -1,4 +1,4 @@
-"""A road to the loss that fits the noise, through losses under which all frames pull alike."""
+"""The losses that a run uses on the way to the one that fits the noise: at first, all frames count alike."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from fouriscope.fidelity import CameraLoss, DataFidelity, IntensityLoss, Loss
 from fouriscope.fidelity.camera_noise import CameraNoise, noise_of, spread_evenly
 
-# Gradient steps at the first ε, and from an ε to ten times it: by then the estimate has followed.
+# Gradient steps at the first ε, and per tenfold growth of ε. The estimate can follow at this rate.
 STEPS_AT_START = 10.0
 STEPS_PER_DECADE = 35.0
-# An ε beyond which dark and bright field weigh the same within a tenth: from there on it is the intensity loss.
+# Beyond this ε, dark and bright field weigh the same within a tenth, and the intensity loss is used.
 INTENSITY_FROM = 10.0
-# The least last ε, in standard deviations of the noise in the dark. Where a frame is little but noise, |ψ|² ≥ 0 fits
-# its positive half; with an ε of several times that noise such frames weigh too little to be fitted.
+# The least last ε, in standard deviations of the noise in the dark. If a frame is mostly noise, |ψ|² ≥ 0 fits the
+# positive half of it. With an ε of several times that noise, such frames weigh too little to be fitted.
 LEAST_END = 10.0
-# Pixels below this brightness are taken for those of dark field.
+# Pixels below this brightness count as dark field.
 DARK = 0.1
-# The least first ε, about the brightness of the dark field: below, frames pull all the harder the darker they are.
+# The least first ε, about the brightness of the dark field. With a smaller one, the darkest frames pull hardest.
 LEAST_START = 3e-3
-# The brightness of the frames' pixels is kept as so many quantiles.
+# Number of quantiles that are kept of the brightness of pixels.
 QUANTILES = 256
 
 
@@ -31,17 +31,17 @@ QUANTILES = 256
 class Road:
     r"""Losses of the family :class:`~fouriscope.fidelity.CameraLoss`, from a small ε to the one of the noise.
 
-    The loss that fits the noise at the end is a slow road at the beginning. With additive noise (ε = ∞) a frequency
-    that only dark frames of brightness I see has a curvature I times that of bright ones, and takes 1/I times the
-    steps. For a small ε all frames have a like curvature. So ε begins where noise alone is no light yet (one standard
-    deviation of it in the dark), and grows tenfold in every 35 gradient steps until it is ε = a/b.
+    The loss that fits the noise is slow at the beginning. With additive noise (ε = ∞), a frequency that only dark
+    frames of brightness I see has a curvature I times that of bright ones, and takes 1/I times as many steps. With a
+    small ε, all frames have similar curvatures. So ε begins at one standard deviation of the noise in the dark, and
+    grows tenfold in every 35 gradient steps until it is ε = a/b.
 
     A prior must keep its balance with the data. For a loss of the family, d exceeds a negative log-likelihood by
 
         T(ε) = 2(1 + ε)/J · Σ (a + bI) I/(I + ε)² / Σ I/(I + ε)
 
-    (the traces of the covariance of ∇d and of ∇²d, over the pixels of the frames), so along the road a
-    strength is multiplied by T(ε)/T(a/b). At the end of the road that is 1 and nothing is left of it.
+    (the traces of the covariance of ∇d and of ∇²d, over the pixels of the frames). So along the road, a strength is
+    multiplied by T(ε)/T(a/b). At the end of the road, this factor is 1.
     """
 
     noise: CameraNoise
@@ -51,7 +51,7 @@ class Road:
 
     @classmethod
     def of(cls, fidelity: DataFidelity, leds: NDArray[np.int64]) -> Road:
-        """The road that the frames of ``leds`` show."""
+        """The road for the noise and the brightness of the frames of ``leds``."""
         noise = noise_of(fidelity.frames, fidelity.mask, fidelity.model.geometry.bright_field, leds)
         brightness = _brightness(fidelity, leds)
         in_the_dark = brightness[brightness < DARK]
@@ -63,13 +63,13 @@ class Road:
         return f"{self.noise}; loss: {last}"
 
     def values(self) -> dict[str, float]:
-        """What :meth:`loaded` needs beside the brightness."""
+        """What :meth:`loaded` needs in addition to the brightness."""
         end = {} if math.isinf(self.fitting) else {"fitting": self.fitting}  # JSON has no infinity
         return {"read": self.noise.read, "photon": self.noise.photon, "start": self.start} | end
 
     @classmethod
     def loaded(cls, values: dict[str, float], brightness: NDArray[np.float64]) -> Road:
-        """A road that a state kept."""
+        """The road of a saved state."""
         noise = CameraNoise(values["read"], values["photon"])
         return cls(noise, values["start"], values.get("fitting", math.inf), brightness)
 
@@ -90,22 +90,22 @@ class Road:
         return STEPS_AT_START + STEPS_PER_DECADE * max(decades, 0.0)
 
     def loss(self, steps: int) -> Loss:
-        """The loss after so many gradient steps."""
+        """The loss after ``steps`` gradient steps."""
         return self._loss(self._epsilon(steps))
 
     def strength_factor(self, steps: int) -> float:
-        """T(ε)/T(a/b): by how much stronger a prior has to be than at the end."""
+        """T(ε)/T(a/b): the strength of the prior relative to that at the end."""
         here, end = self._temperature(self._epsilon(steps)), self._temperature(self.end)
         return here / end if end > 0 else 1.0
 
     def misfit_factor(self, steps: int) -> float:
-        """What a misfit is multiplied with to be in units of the last loss: so that what noise alone leaves is the same
-        all along the road."""
+        """The factor that brings a misfit to units of the last loss. Noise alone then gives the same misfit all along
+        the road."""
         here, end = self._left_by_noise(self._epsilon(steps)), self._left_by_noise(self.end)
         return end / here if here > 0 else 1.0
 
     def _left_by_noise(self, epsilon: float) -> float:
-        """The mean of the loss over pixels that are predicted perfectly, by quadrature over normal noise."""
+        """The mean loss of pixels that are predicted perfectly, by quadrature over normal noise."""
         variance = self.noise.variance(self.brightness)
         light = np.where(self.brightness < 2 * np.sqrt(variance), 0.0, self.brightness)  # the rest is noise itself
         nodes, weights = np.polynomial.hermite_e.hermegauss(24)
@@ -137,7 +137,7 @@ class Road:
 
 
 def _brightness(fidelity: DataFidelity, leds: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Quantiles of what the pixels of all frames show."""
+    """Quantiles of the brightness of all pixels."""
     values = [np.asarray(fidelity.frames.frame(led), np.float64)[fidelity.mask_of(led)] for led in spread_evenly(leds)]
     pixels = np.concatenate(values)
     if not pixels.size:

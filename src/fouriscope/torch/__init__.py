@@ -1,6 +1,6 @@
-"""The microscope for users of torch: a differentiable module, and an operator as deepinv has them.
+"""The microscope for users of torch: a differentiable module, and an operator like those of deepinv.
 
-Whatever is taken from this package imports torch: ``pip install "fouriscope[torch]"``.
+Importing a name from this package imports torch: ``pip install "fouriscope[torch]"``.
 """
 
 from __future__ import annotations

@@ -17,20 +17,20 @@ from fouriscope.forward.torch_optics import Tensor, TorchOptics, transmittance
 class Microscope(torch.nn.Module):  # type: ignore[misc]
     r"""x → y_i = Σ_m w_m \|H_m o(x)\|² for each LED i, differentiable by x.
 
-    It has no parameters of its own. It computes on the device of x, in the precision of the model; frames of 100 × 100
-    pixels take some 0.5 MB each until the gradient is computed. Gradients by autograd are those of
-    :class:`fouriscope.DataFidelity`, to rounding.
+    The module has no parameters to train. It computes on the device of x, in the precision of the model. A frame of
+    100 × 100 pixels takes about 0.5 MB until the gradient is computed. Gradients by autograd equal those of
+    :class:`fouriscope.DataFidelity`, up to rounding.
 
     Parameters
     ----------
     model
         The forward model: optics, LEDs, object, pupil, gains, precision.
     leds
-        Which LEDs to predict, in this order; all by default. :meth:`forward` may be given others.
+        Which LEDs to predict, in this order. By default, all. :meth:`forward` can use others.
 
     Examples
     --------
-    The gradient of a loss of one's own:
+    The gradient of your own loss:
 
     >>> import torch, fouriscope as fs
     >>> from fouriscope.torch import Microscope

@@ -20,19 +20,19 @@ class Physics(torch.nn.Module):  # type: ignore[misc]
     """y = N(A(x)): images of shape (batch, channels, rows, columns) to frames of shape (batch, LEDs, rows, columns).
 
     The methods are those that deepinv's data fidelities, solvers and losses call: ``A``, ``A_vjp``, ``forward``,
-    ``noise``, ``sensor``. deepinv itself is not needed; where it can be imported, :meth:`as_deepinv` gives a
-    ``deepinv.physics.Physics``. A is not linear in x, so there is no ``A_adjoint``; A_vjp(x, v) = (∂A/∂x)ᵀ v.
+    ``noise``, ``sensor``. deepinv itself is not needed. If it can be imported, :meth:`as_deepinv` returns a
+    ``deepinv.physics.Physics``. A is not linear in x, so there is no ``A_adjoint``, but A_vjp(x, v) = (∂A/∂x)ᵀ v.
 
     Parameters
     ----------
     model, leds
-        As in :class:`Microscope`. Channels are those of the object: one of a "phase", two of a "complex" or a "wave".
+        As in :class:`Microscope`. Channels are those of the object: one for "phase", two for "complex" and "wave".
     noise_model
-        A function of the frames, such as ``deepinv.physics.PoissonNoise``; none by default.
+        A function of the frames, such as ``deepinv.physics.PoissonNoise``. By default, there is no noise.
 
     Examples
     --------
-    A step down the squared misfit:
+    A gradient step of the squared misfit:
 
     >>> import torch, fouriscope as fs
     >>> from fouriscope.torch import Physics
@@ -73,7 +73,7 @@ class Physics(torch.nn.Module):  # type: ignore[misc]
         return y if self.noise_model is None else self.noise_model(y, **options)
 
     def sensor(self, y: Tensor) -> Tensor:
-        """What the camera makes of light beyond noise: nothing here."""
+        """What the camera does to the light besides noise: nothing here."""
         return y
 
     def forward(self, x: Tensor, **options: Any) -> Tensor:
@@ -81,12 +81,12 @@ class Physics(torch.nn.Module):  # type: ignore[misc]
         return self.sensor(self.noise(self.A(x), **options))
 
     def as_deepinv(self) -> Any:
-        """The same as a ``deepinv.physics.Physics``; raises where deepinv cannot be imported."""
+        """The same as a ``deepinv.physics.Physics``. Raises if deepinv cannot be imported."""
         try:
             import deepinv
         except (ImportError, RuntimeError, OSError, AttributeError) as error:
             raise InvalidInputError(
-                f"deepinv cannot be imported ({error}); install a torchvision that belongs to your torch, or use this "
+                f"deepinv cannot be imported ({error}); install a torchvision that matches your torch, or use this "
                 "object as it is: it has the same methods"
             ) from error
         return deepinv.physics.Physics(A=self.A, noise_model=self.noise_model)
