@@ -148,7 +148,7 @@ def reconstruct(
     rule = build_stop(config.stop)
     with shown_progress(Console(stderr=True, quiet=not progress, highlight=False), rule, "reconstructing") as shown:
         shown.stage("aligning the microscope")
-        data = aligned(data, config.alignment).acquisition
+        data = aligned(data, config.alignment, stage=shown.stage).acquisition
         shown.stage("reading the frames")
         digest = FrameDigest(data.frames.shape)
         data.check_frames(digest.add)

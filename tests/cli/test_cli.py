@@ -468,14 +468,14 @@ def test_demo(fouriscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "293 LEDs" in ended.out
     for name in ("demo.png", "convergence.png"):
         assert (folder / name).stat().st_size > 10_000
-    for name in ("NoReg-Online", "TV-Online"):
+    for name in ("EPRY", "NoReg-Online", "TV-Online"):
         run = RunFolder.open(folder / name)
         assert run.status()["state"] == "finished"
         assert len(run.history()) == 2
         assert (run.path / "result" / "phase.ome.tif").exists()
     # A second one replaces the first, in place.
     (folder / "stray").mkdir()
-    monkeypatch.setattr(demo, "METHODS", {"NoReg-Online": None})
+    monkeypatch.setattr(demo, "METHODS", {"NoReg-Online": {"prior": None}})
     assert fouriscope("demo", "--out", ".", "--iterations", 1).code == 0
     assert not {"stray", "TV-Online"} & {child.name for child in folder.iterdir()}
     assert len(RunFolder.open(folder / "NoReg-Online").history()) == 1

@@ -17,6 +17,17 @@ from fouriscope.checks import door
 from fouriscope.optics.die import across_edge
 from fouriscope.optics.frame_sources import frame_sources
 
+# The searches in their order, in words.
+SEARCHES = {
+    "circles": "place of the LED array",
+    "exposure": "exposure of the dark field",
+    "focus": "focus",
+    "array": "rotation and height of the LED array",
+    "na": "aperture",
+    "die": "size of the LEDs",
+    "edge": "LEDs at the pupil's edge",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
@@ -48,6 +59,7 @@ def align(
     edge: bool = True,
     motions: Sequence[Motion] = ("shift", "rotation", "height"),
     tell: Tell | None = None,
+    stage: Tell | None = None,
 ) -> Alignment:
     """Find where the LEDs are, how long dark field was exposed and where the focus lies, from the frames alone.
 
@@ -83,8 +95,16 @@ def align(
         What ``array`` may change: "shift", "rotation", "height" and "pitch".
     tell
         Called with a line about each finding, such as ``print``.
+    stage
+        Called before each search with its name and number. A search that is repeated keeps its number.
     """
     notes: list[str] = []
+    wanted = (circles, exposure, focus, array, na, die, edge)
+    searches = [name for name, is_wanted in zip(SEARCHES, wanted, strict=True) if is_wanted]
+
+    def begin(name: str) -> None:
+        if stage is not None:
+            stage(f"aligning the microscope: {SEARCHES[name]} ({searches.index(name) + 1} of {len(searches)})")
 
     def say(line: str) -> None:
         notes.append(line)
@@ -93,31 +113,42 @@ def align(
 
     def placed(data: Acquisition) -> Acquisition:
         if circles:
+            begin("circles")
             data = by_bright_frames(data, say)
         if edge:  # for the searches; which frames are left out in the end is decided when everything else is known
             data = _weighed(data, _weights_without_penumbra(data))
         if exposure:
+            begin("exposure")
             data = exposed(data, data.gains, say)
         if focus:
+            begin("focus")
             data = focused(data, focus_reach, say)
-        return by_trials(data, motions, say) if array else data
+        if array:
+            begin("array")
+            data = by_trials(data, motions, say)
+        return data
 
     if exposure and (gains := bright_gains(acquisition)) is not acquisition.gains:
         acquisition = replace(acquisition, gains=gains)
     described, acquisition = acquisition, placed(acquisition)
     if na:
+        begin("na")
         found = aperture(acquisition, described.illumination, say)
         if found != described.optics.na:
             acquisition = placed(replace(described, optics=replace(described.optics, na=found)))
     if die:
+        begin("die")
         acquisition = sized(acquisition, described, say)
     gains_before = acquisition.gains
     if exposure:
+        begin("exposure")
         acquisition = exposed(acquisition, described.gains, say, certain=focus and array)
     if focus and (acquisition.illumination is not described.illumination or acquisition.gains is not gains_before):
+        begin("focus")
         depth = acquisition.optics.wavelength / acquisition.optics.na**2
         acquisition = focused(acquisition, min(depth, focus_reach), say)
     if edge:
+        begin("edge")
         acquisition = _weighed(acquisition, described.frame_weights)
         weights = _weights_without_penumbra(acquisition, certain=True)
         between = np.flatnonzero(acquisition.frame_weights != weights)

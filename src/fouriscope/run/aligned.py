@@ -18,7 +18,10 @@ WITH_PATTERNS = ("exposure", "focus")
 
 
 def aligned(
-    acquisition: Acquisition, section: settings.Alignment, tell: Callable[[str], object] | None = None
+    acquisition: Acquisition,
+    section: settings.Alignment,
+    tell: Callable[[str], object] | None = None,
+    stage: Callable[[str], object] | None = None,
 ) -> Alignment:
     """``acquisition`` aligned as the section [alignment] says; as it is, if that asks for nothing."""
     if not section.is_wanted:
@@ -30,7 +33,7 @@ def aligned(
             "a sequential set of the same array, describe the LEDs as it found them, and leave out "
             f"all but {' and '.join(WITH_PATTERNS)}"
         )
-    return align(acquisition, **section.model_dump(), tell=tell)
+    return align(acquisition, **section.model_dump(), tell=tell, stage=stage)
 
 
 def with_alignment(document: dict[str, Any], alignment: Alignment) -> dict[str, Any]:

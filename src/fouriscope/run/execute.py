@@ -68,7 +68,7 @@ def start_run(
     nominal = acquisition.illumination.directions(acquisition.patch_center)
     if config.alignment.is_wanted:
         stage("aligning the microscope")
-        alignment = aligned(acquisition, config.alignment, tell)
+        alignment = aligned(acquisition, config.alignment, tell, stage)
         notes = alignment.notes
         config = parse_config(with_alignment(resolved(config, base), alignment), where="after the alignment")
         acquisition = Described(config, base).seen_anew(alignment.acquisition)
@@ -229,6 +229,7 @@ def _solve(
         except FramesChangedError:
             run.forget_checkpoint()  # it is unknown which iterations saw other frames
             raise
+        stage("writing the result")
         return verdict
 
     return solve_into(run, solve, checkpoint_seconds, judged)
