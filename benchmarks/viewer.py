@@ -115,7 +115,7 @@ def solve(config: Path, run: Path) -> float:
 
 
 class Browser:
-    """The page in headless Chromium, which draws as a person's browser would, sixty times a second at most."""
+    """The page in headless Chromium, which draws as a person's browser would, at most sixty times per second."""
 
     def __init__(self, url: str) -> None:
         from playwright.sync_api import sync_playwright

@@ -26,7 +26,7 @@ class FrameReader:
         self.frames = frames
         self.reads = self.hits = 0
         self._at_once = max(1, room // BLOCK_SHARE)
-        # Of the room for so many frames, the ones being read take their part.
+        # Of the room for this many frames, the ones being read take their part.
         self.cache = FrameCache(shape, dtype, room - max(map(len, map(self._block_of, range(shape[0])))))
         self.renew()
         _readers.add(self)

@@ -45,7 +45,7 @@ class TileLayout:
 
     @classmethod
     def within(cls, memory: int, shape: tuple[int, int, int], dtype: np.dtype[Any]) -> TileLayout:
-        """The deepest layout, of at most 32 frames, that can be written within so many bytes."""
+        """The deepest layout, of at most 32 frames, that can be written within this many bytes."""
         shallow = cls(shape, dtype, 1)
         least = shallow.buffer_bytes + SOURCE_FRAMES * shallow.frame_bytes
         if memory < least:

@@ -22,7 +22,7 @@ LEAST_GAIN = 0.01
 # In frequency bins (root mean square over the LEDs): steps that turn and stretch the array, then the first simplex.
 STEPS = (1.0, 0.5)
 SIMPLEX = 0.3
-# The description counts: a displacement of so many bins costs this share of the misfit, times their square.
+# The description counts: a displacement of this many bins costs this share of the misfit, times their square.
 # Sparse arrays have minima far away that are as deep as the right one.
 TRUST = 0.02
 

@@ -15,7 +15,7 @@ from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Adjusted, Illumination, LEDArray
 
 # Sizes that are tried, in units of the objective's NA: an LED of 0.3 mm at 90 mm and NA 0.1 has 0.03, a bulb or a bare
-# white LED near the sample 0.5. Each is so many times as large as the one before.
+# white LED near the sample 0.5. Each is this many times as large as the one before.
 LEAST, FACTOR, MOST_STEPS = 0.02, 2**0.5, 11
 # How finely the best one is looked for in the end, as a factor.
 FINEST = 1.06

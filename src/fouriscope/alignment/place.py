@@ -15,7 +15,7 @@ from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import LEDArray
 
-# Short reconstructions need so many bright frames that surely hold direct light.
+# Short reconstructions need this many bright frames that surely hold direct light.
 LEAST_FRAMES = 5
 
 

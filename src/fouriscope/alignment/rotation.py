@@ -22,9 +22,9 @@ AS_IT_IS = len(ANGLES) // 2
 RADII, NEXT = (1.0, 1.4, 1.8, 2.2, 2.6, 3.0), 0.5
 # LEDs this near to the pupil's edge, in NAs, are not used: whether their direct light passes outweighs all else.
 EDGE = 0.03
-# A radius is used if there are so many LEDs inside it and so many next to it.
+# A radius is used if there are this many LEDs inside it and this many next to it.
 LEAST_INSIDE, LEAST_NEXT = 5, 4
-# The mean improvement of the likeness must be so many times its standard error.
+# The mean improvement of the likeness must be this many times its standard error.
 EVIDENCE = 1.5
 # The prediction itself improves with the turn that it led to.
 ROUNDS = 3

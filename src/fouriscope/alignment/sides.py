@@ -20,7 +20,7 @@ BRIGHT_ENOUGH, DARK_ENOUGH = 0.4, 0.3
 GROUND = 0.02
 DARKEST = 0.1
 # A frame that is twice as bright as that ground, and of which more than this share looks like bright field, holds
-# direct light; the bright field must have some contrast to tell. Both are smoothed over so many pixels, and so many
+# direct light; the bright field must have some contrast to tell. Both are smoothed over this many pixels, and this many
 # bright frames are looked at.
 DIRECT, CONTRAST, SMOOTH, MOST_BRIGHT = 0.3, 0.03, 3.0, 20
 # LEDs far outside that show how much light even dark frames have.

@@ -27,7 +27,7 @@ MARGIN = 16
 PATCH = 64
 # LEDs nearer to the pupil's edge than this, in frequency bins of the patch, take no part in trials...
 EDGE = 0.6
-# ... if so many remain inside it.
+# ... if this many remain inside it.
 LEAST_BRIGHT = 3
 
 

@@ -12,7 +12,7 @@ from fouriscope.fidelity import Contributions, DataFidelity, Minibatch
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 
-# After so many passes over the measurements a step has half its length: minibatches are noisy to the end.
+# After this many passes over the measurements a step has half its length: minibatches are noisy to the end.
 PASSES_TO_FADE = 5.0
 
 

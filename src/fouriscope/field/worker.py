@@ -1,7 +1,7 @@
 """A process that does tasks for :mod:`fouriscope.field.local`: ``python -m fouriscope.field.worker BYTES``.
 
-Tasks come on stdin. Answers, and a sign of life twice a second, go to stdout. Both are pipes that only the coordinator
-holds. When it is gone they end, and so does the worker, even in the middle of a task.
+Tasks come on stdin. Answers, and a sign of life twice per second, go to stdout. Only the coordinator holds the other
+ends of these pipes. When it is gone they end, and so does the worker, even in the middle of a task.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from fouriscope.parallel import run_sliced
 
 # Above this, pupils are computed for each group of sources when they are needed instead of being kept.
 KEEP_AT_MOST_BYTES = 32 * 2**20
-# Those that are not kept are computed for so many at a time.
+# Those that are not kept are computed for this many at a time.
 AT_ONCE, AT_ONCE_AT_LEAST, AT_ONCE_BYTES = 64, 8, 24 * 2**20
 
 

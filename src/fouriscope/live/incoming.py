@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from fouriscope.acquisition.images import image_header, images_of, read_image
 from fouriscope.errors import InvalidInputError
 
-# A file that does not change for so many seconds, and cannot be read, is reported. It is still waited for.
+# A file that does not change for this many seconds, and cannot be read, is reported. It is still waited for.
 PATIENCE = 5.0
-# So many frames may wait because it is unknown whether they count from 0 or from 1, before a line says so.
+# This many frames may wait because it is unknown whether they count from 0 or from 1, before a line says so.
 WAITING = 3
 
 Signature = tuple[int, int, int]

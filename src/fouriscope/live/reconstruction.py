@@ -23,9 +23,9 @@ from fouriscope.run.assemble import beginning_of, build_loss, build_model, solve
 from fouriscope.run.provenance import FrameDigest, provenance
 from fouriscope.solvers import History, Iterations, Record, Solver, SolverState
 
-# When so many times as many frames are there as when the step was last measured, it is measured again.
+# When this many times as many frames are there as when the step was last measured, it is measured again.
 GROWTH = 1.5
-# A look at a frame costs as much as two or three iterations, and an outlook needs some frames, not all: one in so many
+# A look at a frame costs as much as two or three iterations, and an outlook needs only some frames: one per this many
 # iterations.
 LOOK_EVERY = 20
 
@@ -149,7 +149,7 @@ class LiveReconstruction:
         return self.history.last
 
     def advance(self, *, iterations: int | None = None, seconds: float | None = None) -> Record:
-        """Iterate so many times, or for so many seconds, whichever ends first, adding frames as they arrive."""
+        """Iterate this many times, or for this many seconds, whichever ends first, adding frames as they arrive."""
         if iterations is None and seconds is None:
             raise InvalidInputError("give iterations, seconds or both: a live reconstruction does not end by itself")
         began, done = time.monotonic(), 0

@@ -47,7 +47,7 @@ class WatchedFolder:
     first_number
         See :class:`~fouriscope.live.incoming.IncomingFiles`.
     silence
-        Stop when no frame has come for so many seconds after the first one.
+        Stop when no frame has come for this many seconds after the first one.
     tell
         Called with lines for the user: files left out, and why.
     """

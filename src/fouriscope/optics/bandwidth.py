@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 # dark field, and in bright field, where the direct light interferes with what the edge lets in.
 PART, PART_BRIGHT = 0.07, 0.04
 MOST_MODES = 8
-# A Gaussian of this many points within so many standard deviations: filters and LEDs end somewhere.
+# A Gaussian of this many points within this many standard deviations: filters and LEDs end somewhere.
 _POINTS, _ENDS = 101, 2.5
 _SIGMAS_IN_FWHM = 2 * math.sqrt(2 * math.log(2))
 

@@ -27,7 +27,7 @@ class StageParameters:
         Pixels from one reference block to the next, at most ``block``; smaller is better and slower. A step that
         divides the block (4), or leaves 2 of 8 (3), is matched fastest.
     radius
-        Blocks are compared with those at most so many pixels away in each direction (19: a window of 39 × 39).
+        Blocks are compared with those at most this many pixels away in each direction (19: a window of 39 × 39).
     dense_radius
         Beyond this distance only every second displacement is tried, like the black squares of a chessboard.
     group

@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).parent / "weights" / "small_cnn.safetensors"
 BAND = 512
 """Rows of phases that go through all layers together: more would only take more memory, some 64 bytes per pixel."""
 LIMIT = 5.0
-"""No pixel moves by more than so many σ: white noise does that once in two million pixels."""
+"""No pixel moves by more than this many σ: white noise does that once in two million pixels."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Workspace:
         self.means = [np.empty((rows, columns), np.float32) for _ in range(4)]
 
     def end_after(self, rows: int) -> None:
-        """Clear the border below a band of so many rows: a taller one may have left its activations there."""
+        """Clear the border below a band of this many rows: a taller one may have left its activations there."""
         for array in (self.phases, *self.hidden):
             array[rows + 1] = 0
 

@@ -26,7 +26,7 @@ _FUSED = ("contract", "nsz")
 
 
 class Vector(types.Type):
-    """The numba type of a vector of so many float32."""
+    """The numba type of a vector of this many float32."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes

@@ -58,7 +58,7 @@ class BM3D(Prior):
     stages
         ``"both"``, or ``"hard"`` for the first alone: half the time, some 0.5 dB less.
     rematch_every
-        Inside a solver (:meth:`denoise_next`) blocks are matched in the first of so many calls with images of one
+        Inside a solver (:meth:`denoise_next`) blocks are matched in the first of this many calls with images of one
         shape, and the matches are kept for the others, because the image changes little from call to call. 10 saves
         more than half of the time at almost no loss (docs/priors.md); 1 matches in every call, as :meth:`denoise` does.
     overrides

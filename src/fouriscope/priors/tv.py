@@ -14,7 +14,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.priors._tv_solver import Workspace, solve_dual, tv_kernels
 from fouriscope.priors.base import Image, Prior, Strength, check_image, check_sigma, scale_likelihood_strength
 
-# Of a call that starts from the dual of the image before: so many over the accuracy, 100 for the default of 0.05.
+# Of a call that starts from the dual of the image before: this many over the accuracy, 100 for the default of 0.05.
 NEXT_ITERATIONS = 5.0
 
 
@@ -57,7 +57,7 @@ class TV(Prior):
     accuracy
         The certified distance, see above. The true one is usually several times smaller.
     max_iterations
-        A guard: after so many iterations a call returns the image of the smallest gap seen, without a warning;
+        A guard: after this many iterations a call returns the image of the smallest gap seen, without a warning;
         ``last_gap`` tells how good it is.
 
     Attributes
@@ -116,7 +116,7 @@ class TV(Prior):
         """As :meth:`denoise`, but from the second image of a sequence on with at most 5/``accuracy`` iterations: 100.
 
         They start from the dual of the image before, so what one call leaves undone the next ones do. Few images need
-        so many; those that the weight nearly flattens would take a thousand each time, for no visible gain.
+        this many; those that the weight nearly flattens would take a thousand each time, for no visible gain.
         """
         image, sigma = check_image(image), check_sigma(sigma)
         if sigma == 0:

@@ -66,7 +66,7 @@ class Method:
         return NoPrior()
 
     def settings(self, frames: int, **kept: Any) -> settings.Method:
-        """The settings of this method for so many frames, beside those that are ``kept`` of others."""
+        """The settings of this method for this many frames, beside those that are ``kept`` of others."""
         sampling: dict[Data, dict[str, Any]] = {
             "Batch": {"batch": BATCH, "sampler": "fixed"},
             "Online": {"batch": BATCH, "sampler": "stratified"},
@@ -75,7 +75,7 @@ class Method:
         return settings.method_of({"loss": "intensity"} | kept | sampling[self.data] | self.options)
 
     def iterations(self, gradients: int) -> int:
-        """Of a run of so many gradients."""
+        """For a run of this many gradients."""
         iterations = max(1, round(gradients / self.gradients_per_iteration))
         return min(iterations, EPRY_SWEEPS) if self.options.get("method") == "epry" else iterations
 

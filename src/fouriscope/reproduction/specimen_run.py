@@ -21,7 +21,7 @@ from fouriscope.run.assemble import build_model
 from fouriscope.solvers import BY_CALLBACK, INTERRUPTED, Callback, Iterations, Record, Solver
 
 FORMAT = 1
-# On the blood smear that this was tried on, the misfit of held-out frames hardly falls after so many iterations.
+# On the blood smear that this was tried on, the misfit of held-out frames hardly falls after this many iterations.
 GRADIENTS = 300
 QUICK_GRADIENTS = 60
 COLUMNS = ("iteration", "frames_seen", "seconds", "misfit", "residual")

@@ -34,9 +34,9 @@ from fouriscope.verdict import (
 PATCH = 64
 # With fewer LEDs none can be spared.
 LEAST_LEDS = 12
-# Iterations of a repeated reconstruction: as many as the run had, but at most so many, or so many passes over frames.
+# A repeated reconstruction has as many iterations as the run, but at most this many, or this many passes over frames.
 ITERATIONS, PASSES = 100, 20
-# However slow the prior is, a repeated reconstruction ends after so many seconds, or this share of those that the run
+# However slow the prior is, a repeated reconstruction ends after this many seconds, or this share of those that the run
 # itself took if that is more, and the verdict says so.
 LONGEST, SHARE = 10.0, 0.25
 

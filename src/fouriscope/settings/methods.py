@@ -54,7 +54,7 @@ class Method(Section):
         return self.finds_loss and self.loss == "auto"
 
     def batch_of(self, frames: int) -> int:
-        """How many of so many frames an iteration sees.
+        """How many frames an iteration sees, if there are this many.
 
         >>> PnP().batch_of(293), PnP().batch_of(49), PnP(loss="intensity").batch_of(293)
         (29, 20, 60)

@@ -44,7 +44,7 @@ class HostileMicroscope:
         Where the array really is: displaced by (y, x) metres, turned by radians, farther away by a share of its
         height, and reversed along "y", "x" or "both" axes.
     exposure_ratio
-        Dark-field frames were exposed so many times longer, and the description does not say so.
+        Dark-field frames were exposed this many times longer, and the description does not say so.
     gain_error, falloff
         Standard deviation of the logarithm of each LED's brightness, which also falls as cosⁿ of its angle, n the
         ``falloff``.

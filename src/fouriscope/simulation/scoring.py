@@ -14,7 +14,7 @@ from fouriscope.simulation.truth import ComplexArray, Truth
 # The share of each side of the window, at either end, where the comparison fades out. Otherwise its edges would count
 # as structure.
 FADE = 1 / 16
-# A shift of the object is sought within so many frame pixels.
+# A shift of the object is sought within this many frame pixels.
 FURTHEST = 8.0
 STEPS = 12
 

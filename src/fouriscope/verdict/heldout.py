@@ -19,7 +19,7 @@ from fouriscope.solvers import EPRY, Iterations
 # From an acquisition, some of whose weights are 0, to the model that was used in the end and its x.
 Reconstruct = Callable[[Acquisition], tuple[ForwardModel, NDArray[Any]]]
 
-# At most so many LEDs are held out, and never more than a quarter of those there are.
+# At most this many LEDs are held out, and never more than a quarter of those there are.
 BRIGHT, DARK = 3, 17
 # LEDs nearer than this to the edge of the pupil, in bins, are not held out: a fraction of a bin decides whether their
 # direct light passes, and that one pixel of the pupil decides their misfit.

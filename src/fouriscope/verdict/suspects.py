@@ -12,7 +12,7 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.fidelity import DataFidelity
 from fouriscope.forward import ForwardModel
 
-# A frame is compared with so many others of the nearest |na| in its own field; with fewer, nothing is said.
+# A frame is compared with this many others of the nearest |na| in its own field; with fewer, nothing is said.
 NEIGHBOURS, LEAST_NEIGHBOURS = 12, 5
 # In robust standard deviations of the logarithm of the neighbours' misfits, which are never taken for smaller than
 # SPREAD: a frame must be some twice as bad as they are, and badly explained in itself.

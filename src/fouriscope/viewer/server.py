@@ -172,7 +172,7 @@ class _Server(uvicorn.Server):
 
 
 class ViewServer:
-    """A running server, on 127.0.0.1 and nowhere else; ``port`` 0 takes a free one."""
+    """A running server, on 127.0.0.1 and nowhere else; ``port`` 0 means any free port."""
 
     def __init__(self, paths: Sequence[Path], *, port: int = 0, token: str | None = None) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
