@@ -47,9 +47,9 @@ def frame_means(acquisition: Acquisition) -> Floats:
 def sides_of_edge(means: Floats, inside: NDArray[np.bool_]) -> NDArray[np.int8]:
     """1 for frames that surely hold direct light, by their mean, −1 for those that surely do not, 0 for the others.
 
-    Wherever the array really is, as many frames are bright as LEDs lie ``inside`` the pupil by description. The median of
-    these brightest frames is the level of the bright field. Without a clear contrast to the others nothing is sure, and
-    all are 0; so are frames whose mean is NaN.
+    Wherever the array really is, as many frames are bright as LEDs lie ``inside`` the pupil by description. The median
+    of these brightest frames is the level of the bright field. Without a clear contrast to the others nothing is sure,
+    and all are 0; so are frames whose mean is NaN.
 
     >>> sides_of_edge(np.array([1.0, 0.9, 0.5, 0.01, 0.02]), np.array([True, False, False, False, True])).tolist()
     [1, 1, 0, -1, -1]
