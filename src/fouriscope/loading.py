@@ -32,7 +32,7 @@ DESCRIBING: dict[str, type[Section] | None] = {
 
 @door
 def load(path: str | Path, **sections: dict[str, Any] | Section) -> Acquisition:
-    """The acquisition at ``path``. Frames stay on disk until they are needed.
+    """Load an acquisition: its frames, and what is known about the microscope. Frames stay on disk until they are used.
 
     Parameters
     ----------
