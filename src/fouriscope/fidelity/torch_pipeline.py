@@ -25,8 +25,8 @@ from fouriscope.fidelity.torch_frames import Take, TorchFrames
 from fouriscope.fidelity.torch_memory import CARD_FIELDS, CPU_FIELDS, GROUPS_PER_THREAD, Shares, shares, torch_memory
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
-from fouriscope.forward.torch_optics import Tensor, TorchOptics, Workspace, pull_back, squared, transmittance
-from fouriscope.forward.torch_threads import as_asked, by_rows, together
+from fouriscope.forward.torch_optics import TorchOptics, Workspace, pull_back, squared, transmittance
+from fouriscope.forward.torch_threads import Tensor, as_asked, by_rows, together
 from fouriscope.optics.sources import SourceGroup
 from fouriscope.parallel import thread_count
 
