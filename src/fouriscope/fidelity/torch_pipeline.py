@@ -1,7 +1,7 @@
 """Misfits and gradients by torch: groups of LEDs through batched FFTs on a device. Importing this module imports torch.
 
-The estimate travels to the device and the gradient back, once for each gradient. Frames, pupils and everything that is
-computed in between stay there.
+An estimate that is an array travels to the device and its gradient back, once for each gradient. Frames, pupils and
+everything that is computed in between stay there.
 """
 
 from __future__ import annotations
@@ -66,8 +66,11 @@ class TorchPipeline:
         with_gradient: bool,
         observer: Observer | None = None,
     ) -> tuple[NDArray[np.float64], RealArray | None]:
-        """(d_b for each LED, ∇ Σ_b weights[b] d_b or None). Where memory runs out, groups are halved."""
-        x = self.model.check_x(x)
+        """(d_b for each LED, ∇ Σ_b weights[b] d_b or None). Where memory runs out, groups are halved.
+
+        The gradient of an x that lies on the device stays there.
+        """
+        x = x if isinstance(x, torch.Tensor) else self.model.check_x(x)
         while True:
             group = self._found_shares().group
             try:
@@ -126,7 +129,7 @@ class TorchPipeline:
         observer: Observer | None,
     ) -> tuple[NDArray[np.float64], RealArray | None]:
         optics, model, pixels = self.optics, self.model, pixels_of(loss)
-        uploaded = optics.upload(x)
+        uploaded = x if isinstance(x, torch.Tensor) else optics.upload(x)
         o = by_rows(partial(transmittance, model.object.name), (uploaded,), model.object_shape, optics.complex)
         spectrum = optics.spectrum_now(o)
         total = optics.empty_total() if with_gradient else None
@@ -156,7 +159,8 @@ class TorchPipeline:
         if total is None:
             return values, None
         pulled = partial(pull_back, model.object.name)
-        return values, by_rows(pulled, (o, optics.folded(total)), model.x_shape, optics.real).cpu().numpy()
+        gradient = by_rows(pulled, (o, optics.folded(total)), model.x_shape, optics.real)
+        return values, gradient if uploaded is x else gradient.cpu().numpy()
 
 
 def at_once(device: str) -> int:
