@@ -5,10 +5,12 @@
 It starts from the shipped weights, needs torch (``pip install "fouriscope[learned]"``) and takes less than half an hour
 on one core. Seeds are explicit, but where a machine is slow the number of steps follows the clock (``--minutes``).
 
-Half of the patches are specimens (``training_specimens.py``) with white noise. The others are *real iterations*:
-solvers run on simulated frames of specimens with the shipped network as their prior, and the images that reach it are
-kept, with the σ that it is told and the truth. What is wrong with them is not white and several times as large as σ:
-what few frames see, what the step has not reached, and what the network itself has left there.
+All patches are of specimens (``training_specimens.py``), half of them with white noise. The others have the errors of
+*real iterations*: solvers run on simulated frames of specimens with the shipped network as their prior, and of the
+images that reach it the truth is subtracted. What is left is not white: what few frames see, what the step has not
+reached, what the network itself has left there. It is laid over other specimens, with a standard deviation of σ. (To
+show the network the images themselves, with the σ that they come with, teaches it to remove several σ, and inside a
+solver it is then worse: docs/priors.md.)
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import argparse
 import json
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,18 +37,10 @@ from training_specimens import specimen
 VERSION = 1
 SIGMAS = (0.2 / 255, 40 / 255)
 """The noise levels of patches with white noise, log-uniform, for images in [0, 1]. A solver's are small ones."""
-SPECIMENS, LEAVES, PROBLEMS = 80, 30, 20
+SPECIMENS, LEAVES, PROBLEMS = 70, 30, 12
 FRAME = 36
 KEPT_AT = (4, 8, 15, 30, 60, 119)
 """Iterations whose images are kept."""
-
-
-class Seen(NamedTuple):
-    """An image on its way into a denoiser, what it should be, and the σ that was told, all in units of its range."""
-
-    image: Array
-    truth: Array
-    sigma: float
 
 
 class Watching(SmallCNN):
@@ -54,15 +48,16 @@ class Watching(SmallCNN):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[tuple[Array, float]] = []
+        self.seen: list[Array] = []
 
     def denoise_next(self, image: Any, sigma: float) -> Any:
-        self.seen.append((image, sigma))
+        self.seen.append(image)
         return super().denoise_next(image, sigma)
 
 
-def real_iterations(rng: np.random.Generator, count: int) -> list[Seen]:
-    """What reaches the denoiser in runs on ``count`` specimens of various contrasts and noises."""
+def real_errors(rng: np.random.Generator, count: int) -> list[Array]:
+    """What is wrong with the images that reach the denoiser, in runs on ``count`` specimens of various contrasts and
+    noises; of standard deviation 1."""
     model = ForwardModel(paper_optics(), paper_leds(), (FRAME, FRAME))
     found = []
     for k in range(count):
@@ -72,41 +67,38 @@ def real_iterations(rng: np.random.Generator, count: int) -> list[Seen]:
         prior = Watching()
         reconstruct(data, prior=prior, loss="intensity", iterations=KEPT_AT[-1] + 1, seed=k)
         for at in KEPT_AT:
-            image, sigma = prior.seen[at]
-            if sigma == 0:  # where no noise was found in the frames there is nothing to learn
-                continue
-            image = image / height
-            found.append(Seen(image - (image - truth).mean(), truth, sigma / height))  # the mean of a phase is free
+            error = prior.seen[at] - height * truth
+            found.append((error - error.mean()) / error.std())  # the mean of a phase is free
     return found
 
 
 class Patches:
-    """Random patches, half of them of real iterations."""
+    """Random patches, half of them with the errors of real iterations."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
         self.drawn = [specimen(rng) for _ in range(SPECIMENS)] + [dead_leaves(rng) for _ in range(LEAVES)]
-        self.real = real_iterations(rng, PROBLEMS)
+        self.errors = real_errors(rng, PROBLEMS)
 
     def one(self) -> tuple[Array, Array, float]:
         """A clean patch, the patch to be denoised, and σ."""
         rng = self.rng
+        image, sigma = self.drawn[rng.integers(len(self.drawn))], float(np.exp(rng.uniform(*np.log(SIGMAS))))
+        clean = self._turned(image - image.mean())
+        noise = rng.normal(0, 1, clean.shape)
         if rng.random() < 0.5:
-            image, truth, sigma = self.real[rng.integers(len(self.real))]
-            centre = image.mean()
-        else:
-            truth = self.drawn[rng.integers(len(self.drawn))]
-            sigma, centre = float(np.exp(rng.uniform(*np.log(SIGMAS)))), truth.mean()
-            image = truth
-        row, column = (rng.integers(length - PATCH + 1) for length in truth.shape)
-        turns, mirrored, sign = rng.integers(4), rng.random() < 0.5, rng.choice([-1.0, 1.0])
-        pair = []
-        for whole in (truth, image):
-            patch = sign * (whole[row : row + PATCH, column : column + PATCH] - centre)
-            pair.append(np.rot90(patch[::-1] if mirrored else patch, turns))
-        if image is truth:
-            pair[1] = pair[1] + rng.normal(0, sigma, (PATCH, PATCH))
-        return pair[0].astype(np.float32), pair[1].astype(np.float32), sigma
+            share = rng.uniform(0, 1)  # of the variance; the rest is white
+            noise = (
+                np.sqrt(share) * self._turned(self.errors[rng.integers(len(self.errors))]) + np.sqrt(1 - share) * noise
+            )
+        return clean.astype(np.float32), (clean + sigma * noise).astype(np.float32), sigma
+
+    def _turned(self, image: Array) -> Array:
+        """A random patch, turned, mirrored, and maybe its negative."""
+        rng = self.rng
+        row, column = (rng.integers(length - PATCH + 1) for length in image.shape)
+        patch = rng.choice([-1.0, 1.0]) * image[row : row + PATCH, column : column + PATCH]
+        return np.rot90(patch if rng.random() < 0.5 else patch[::-1], rng.integers(4))
 
     def batch(self) -> tuple[Tensor, Tensor, Tensor]:
         clean, noisy, sigma = zip(*(self.one() for _ in range(BATCH)), strict=True)
@@ -140,7 +132,9 @@ def main() -> None:
     rng = np.random.default_rng(options.seed)
     start = time.perf_counter()
     patches, test = Patches(rng), specimen(np.random.default_rng(options.seed + 1))
-    print(f"{len(patches.drawn)} images, {len(patches.real)} of real iterations, {time.perf_counter() - start:.0f} s")
+    print(
+        f"{len(patches.drawn)} images, {len(patches.errors)} errors of real iterations, {time.perf_counter() - start:.0f} s"
+    )
     network = shipped().to(memory_format=torch.channels_last)
     average = torch.optim.swa_utils.AveragedModel(
         network, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.998)
