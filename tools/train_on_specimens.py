@@ -132,9 +132,8 @@ def main() -> None:
     rng = np.random.default_rng(options.seed)
     start = time.perf_counter()
     patches, test = Patches(rng), specimen(np.random.default_rng(options.seed + 1))
-    print(
-        f"{len(patches.drawn)} images, {len(patches.errors)} errors of real iterations, {time.perf_counter() - start:.0f} s"
-    )
+    seconds = time.perf_counter() - start
+    print(f"{len(patches.drawn)} images, {len(patches.errors)} errors of real iterations, {seconds:.0f} s", flush=True)
     network = shipped().to(memory_format=torch.channels_last)
     average = torch.optim.swa_utils.AveragedModel(
         network, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.998)
