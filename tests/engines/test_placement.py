@@ -190,3 +190,9 @@ def test_a_state_goes_on_wherever_estimates_lie(first: str, second: str) -> None
     resumed.load_state(state)
     resumed.solve(Iterations(12))
     assert fs.metrics.snr(resumed.x, whole.x) > 50
+
+
+def test_numbers_of_numpy_leave_the_precision_as_it_is() -> None:
+    solver = solver_on("numba", step=np.float64(1e-2), momentum=np.float64(0.1))
+    solver.solve(Iterations(3))
+    assert {array.dtype for array in (solver.x, solver._s, solver._previous)} == {np.dtype(np.float32)}

@@ -147,9 +147,10 @@ class PnP(Descent):
             slope = self.slope(self._s)
             misfit += slope.misfit / steps
             frames += len(slope.batch.leds)
-            z = self._s - slope.gradient * self.step_size
+            # Plain floats: a number of NumPy's double would make doubles of arrays.
+            z = self._s - slope.gradient * float(self.step_size)
             q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
-            momentum = min((self._q - 1) / q, self._most_momentum)
+            momentum = float(min((self._q - 1) / q, self._most_momentum))
             if left:
                 x, velocity = z, z - self._previous
             else:
