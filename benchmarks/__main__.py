@@ -25,6 +25,7 @@ BENCHMARKS = (
     "tv",
     "bm3d",
     "cnn",
+    "specimens",
     "quality",
     "steps",
     "passes",

@@ -147,3 +147,37 @@ def test_a_forked_child_can_use_threads() -> None:
         "    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_work_that_shares_out_work_comes_to_an_end(count: int) -> None:
+    """In a process of its own: where nested slices wait for each other, they wait for ever."""
+    program = f"""
+import numpy as np
+from fouriscope.parallel import run_sliced, threads
+
+done = np.zeros((6, 5), int)
+
+def row(start, stop):
+    for k in range(start, stop):
+        with threads({count}):
+            run_sliced(lambda first, last: done[k].__setitem__(slice(first, last), done[k, first:last] + 1), 5)
+
+with threads({count}):
+    run_sliced(row, 6)
+    run_sliced(row, 6)  # what a slice has noted for its thread is forgotten after it
+assert (done == 2).all()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_a_slice_that_fails_leaves_its_thread_as_it_was() -> None:
+    def fail(start: int, stop: int) -> None:
+        raise ValueError
+
+    shares = []
+    with threads(2):
+        with pytest.raises(ValueError):
+            run_sliced(fail, 2)
+        run_sliced(lambda start, stop: shares.append((start, stop)), 2)
+    assert sorted(shares) == [(0, 1), (1, 2)]

@@ -72,6 +72,21 @@ def test_an_example_that_fails_or_warns_is_an_error(tmp_path: Path) -> None:
         examples.execute(examples.read_cells("# %%\n# !exit 3\n"), tmp_path, "fails")
 
 
+def test_an_example_that_lacks_something_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examples, "ROOT", tmp_path)
+    path = tmp_path / "learned.py"
+    path.write_text("# needs: json, not_a_module\n# %% [markdown]\n# # Title\n#\n# Text.\n\n# %%\nprint(1)\n")
+    assert examples.absent(path.read_text()) == ["not_a_module"]
+    cells, _ = examples.executed(path, tmp_path / "cache")
+    assert [cell.outputs for cell in cells] == [[], [], []]
+    page = examples.as_page(cells, "learned", "Title")
+    assert "not executed.** Where this site was built, not_a_module could not be imported" in page
+    assert page.index("Title") < page.index("not executed") < page.index("print(1)")
+    path.write_text(path.read_text().replace(", not_a_module", ""))
+    cells, _ = examples.executed(path, tmp_path / "cache")
+    assert [list(output) for cell in cells for output in cell.outputs] == [["text", "1"]]
+
+
 def test_docstrings_become_markdown() -> None:
     assert as_markdown("See :class:`~priors.TV` and :class:`L1`.") == "See `TV` and `L1`."
     link = '<autoref identifier="fouriscope.load" optional><code>load</code></autoref>'

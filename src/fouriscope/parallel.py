@@ -7,6 +7,7 @@ results do not depend on the number of threads.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -16,6 +17,14 @@ from itertools import pairwise
 
 from fouriscope.errors import InvalidInputError
 
+
+class _Here(threading.local):
+    """Whether this thread is computing a slice."""
+
+    in_slice = False
+
+
+_here = _Here()
 _limit: ContextVar[int | None] = ContextVar("fouriscope_threads", default=None)
 
 
@@ -82,18 +91,30 @@ def split(total: int, parts: int) -> list[tuple[int, int]]:
 
 
 def run_sliced(work: Callable[[int, int], object], total: int) -> None:
-    """Call ``work(start, stop)`` on slices that cover ``range(total)``, one slice per thread."""
+    """Call ``work(start, stop)`` on slices that cover ``range(total)``, one slice per thread.
+
+    Work that does so itself computes its own slices alone: the threads of the pool are taken, and one of them that
+    waited for another would wait for ever.
+    """
     if total <= 0:
         return
-    slices = split(total, thread_count())
+    slices = [(0, total)] if _here.in_slice else split(total, thread_count())
     if len(slices) == 1:
         work(*slices[0])
         return
     # The calling thread takes the first slice itself: one hand-over less, and no idle core.
-    futures = [_pool(len(slices) - 1).submit(work, start, stop) for start, stop in slices[1:]]
+    futures = [_pool(len(slices) - 1).submit(_run_slice, work, start, stop) for start, stop in slices[1:]]
     try:
-        work(*slices[0])
+        _run_slice(work, *slices[0])
     finally:
         wait(futures)
     for future in futures:
         future.result()
+
+
+def _run_slice(work: Callable[[int, int], object], start: int, stop: int) -> None:
+    _here.in_slice = True
+    try:
+        work(start, stop)
+    finally:
+        _here.in_slice = False

@@ -76,7 +76,8 @@ def test_what_a_calibration_watches(engine: str, case: str) -> None:
     expected, found = watched("numba", case), watched(engine, case)
     for key in ("boxes", "weights", "leds", "sources"):
         together, other = (np.concatenate([getattr(group, key) for group in groups]) for groups in (expected, found))
-        assert difference(other, together) < CLOSE
+        # Of single sources, before they are summed: each engine is some 7e-6 from double precision.
+        assert difference(other, together) < 2 * CLOSE
     assert difference(found[0].spectrum, expected[0].spectrum) < CLOSE
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import runpy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tools.site import examples
 
 import fouriscope as fs
 from fouriscope.errors import InvalidInputError
@@ -123,7 +123,10 @@ class TestPhysics:
 
 
 @pytest.mark.slow
-def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    path = Path(__file__).parents[2] / "examples" / "train_through_the_microscope.py"
-    runpy.run_path(str(path))["main"](steps=3)
-    assert "solver with TV: " in capsys.readouterr().out
+def test_the_example_of_the_gallery_runs(tmp_path: Path) -> None:
+    source = (Path(__file__).parents[2] / "docs" / "gallery" / "training.py").read_text(encoding="utf-8")
+    assert source.count("range(120)") == 1
+    cells = examples.read_cells(source.replace("range(120)", "range(3)"))
+    examples.execute(cells, tmp_path, "training")
+    kinds = [kind for cell in cells for kind, _ in cell.outputs]
+    assert kinds.count("picture") == 1

@@ -3,6 +3,9 @@
 A cell begins with ``# %%``. A cell that begins with ``# %% [markdown]`` is text, in comments. A line of code that
 begins with ``# !`` is a command of the shell, as in a notebook. Jupytext, VS Code, PyCharm and Spyder read this format
 too. Each example becomes a page with its output and pictures, and a notebook to download.
+
+An example whose first line is ``# needs: torch`` is executed where torch is installed. Elsewhere its page says that it
+was not.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import sys
 import tempfile
 import warnings
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +53,12 @@ def read_cells(source: str) -> list[Cell]:
         else:
             cells.append(Cell("code", re.sub(r"^# !", "!", text.strip(), flags=re.MULTILINE)))
     return cells
+
+
+def absent(source: str) -> list[str]:
+    """The modules that an example needs and that are not installed."""
+    needs = re.match(r"# needs: (.+)", source)
+    return [name for name in re.split(r",\s*", needs[1]) if find_spec(name) is None] if needs else []
 
 
 def as_notebook(cells: list[Cell]) -> str:
@@ -135,7 +145,8 @@ def _keep_pictures(cell: Cell, pictures: Path, stem: str) -> None:
 def executed(path: Path, cache: Path) -> tuple[list[Cell], Path]:
     """The executed cells of an example and the folder of its pictures, from the cache if nothing has changed."""
     source = path.read_text(encoding="utf-8")
-    digest = hashlib.sha256(source.encode())
+    lacking = absent(source)
+    digest = hashlib.sha256(f"{source}{lacking}".encode())
     for file in SOURCES:
         digest.update(file.read_bytes())
     folder = cache / f"{path.stem}-{digest.hexdigest()[:12]}"
@@ -146,12 +157,23 @@ def executed(path: Path, cache: Path) -> tuple[list[Cell], Path]:
         cells = read_cells(source)
         began = sum(os.times()[:4])
         try:
-            execute(cells, folder, path.stem)
+            if lacking:
+                cells.insert(1, Cell("markdown", not_executed(lacking)))
+            else:
+                execute(cells, folder, path.stem)
         except Exception as error:
             raise RuntimeError(f"{path.relative_to(ROOT)} failed: {error!r}") from error
         print(f"executed {path.relative_to(ROOT)} in {sum(os.times()[:4]) - began:.1f} CPU-seconds", file=sys.stderr)
         record.write_text(json.dumps([vars(cell) for cell in cells]), encoding="utf-8")
     return [Cell(**cell) for cell in json.loads(record.read_text(encoding="utf-8"))], folder
+
+
+def not_executed(lacking: list[str]) -> str:
+    """What the page says of an example that could not run."""
+    return (
+        f"**This example was not executed.** Where this site was built, {' and '.join(lacking)} could not be imported. "
+        "The code is complete; what it prints and draws is not shown."
+    )
 
 
 def as_page(cells: list[Cell], stem: str, description: str) -> str:

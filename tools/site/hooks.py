@@ -46,7 +46,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         for name in names:
             _add(files, config, f"{Path(page).parent}/{name}", (pictures / name).read_bytes())
         if page.startswith("gallery/"):
-            cards.append((path.stem, title, summary, names[0]))
+            cards.append((path.stem, title, summary, names[0] if names else ""))
     order = str(config.nav)
     cards.sort(key=lambda card: order.index(f"gallery/{card[0]}.md"))
     _add(files, config, "gallery/index.md", gallery(cards))
@@ -67,7 +67,7 @@ def gallery(cards: list[tuple[str, str, str, str]]) -> str:
     """The pictures of all examples, each with its sentence."""
     begin = "# Gallery\n\nEach example was executed when this site was built. Its page shows code and output.\n"
     shown = [
-        f'<a class="card" href="{stem}.html" markdown="0"><img src="{picture}" alt=""><b>{html.escape(title)}</b>'
+        f'<a class="card" href="{stem}.html" markdown="0">{_image(picture)}<b>{html.escape(title)}</b>'
         f"<span>{html.escape(re.sub('[`*]', '', summary))}</span></a>"
         for stem, title, summary, picture in cards
     ]
@@ -77,6 +77,11 @@ def gallery(cards: list[tuple[str, str, str, str]]) -> str:
         "<span>The experiments of Sun et al. 2018, run again by <code>fouriscope paper</code>.</span></a>"
     )
     return f'{begin}\n<div class="cards">\n{"".join([*shown, paper])}\n</div>\n'
+
+
+def _image(picture: str) -> str:
+    """Nothing for an example that was not executed."""
+    return f'<img src="{picture}" alt="">' if picture else ""
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

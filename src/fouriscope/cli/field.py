@@ -12,15 +12,16 @@ from rich.markup import escape
 from fouriscope.acquisition.byte_sizes import format_bytes, parse_bytes
 from fouriscope.cli.field_progress import shown_field
 from fouriscope.cli.last_resort import keep_details_in
-from fouriscope.cli.options import INTERRUPTED, Config, Device, EngineOf, Quiet, console_of
+from fouriscope.cli.options import INTERRUPTED, Config, Devices, EngineOf, Quiet, console_of
 from fouriscope.cli.progress import duration, terminated_as_interrupted
 from fouriscope.errors import InvalidInputError
 from fouriscope.field.cluster import connected
+from fouriscope.field.devices import on_devices
 from fouriscope.field.planner import Forecast, forecast
 from fouriscope.field.reconstruct import FieldResult, reconstruct_tiles
 from fouriscope.field.remote import DaskWorkers
 from fouriscope.run import load_config
-from fouriscope.run.engine import with_engine
+from fouriscope.run.engine import build_engine
 
 SHOWN_FAILURES = 5
 
@@ -41,7 +42,8 @@ def run_field(
         int | None,
         typer.Option(
             min=1,
-            help="Worker processes, one thread each. Default: one per core. With --scheduler: workers to wait for.",
+            help="Worker processes, one thread each. Default: one per core, or per device. With --scheduler: workers "
+            "to wait for.",
         ),
     ] = None,
     memory: Annotated[
@@ -57,17 +59,21 @@ def run_field(
         bool, typer.Option("--plan", help="Only estimate the time, memory and disk space that it needs.")
     ] = False,
     engine: EngineOf = None,
-    device: Device = None,
+    device: Devices = None,
     quiet: Quiet = False,
 ) -> int:
     """Reconstruct the whole field of view in tiles. Run it again to continue after an interruption.
 
     Exit code 1 means that some tiles failed. They are named, and the others are in the result.
     """
-    described, base, console = with_engine(load_config(config), engine, device), config.parent, console_of(quiet)
+    on_each, base, console = on_devices(load_config(config), engine, device), config.parent, console_of(quiet)
+    described, devices = on_each[0], [one.engine.device for one in on_each if one.engine.device != "cpu"]
+    if scheduler is None:
+        for one in on_each:
+            build_engine(one.engine)  # raises if this machine does not have it
     worker_bytes = None if memory is None else parse_bytes(memory)
     if plan:
-        planned = forecast(described, base, workers=workers, tile=tile, overlap=overlap)
+        planned = forecast(described, base, workers=workers or len(devices) or None, tile=tile, overlap=overlap)
         for name, value in forecast_lines(planned):
             console.print(f"{name:<25}{escape(value)}")
         if worker_bytes is not None and worker_bytes < planned.worker_bytes:
@@ -81,7 +87,7 @@ def run_field(
     try:
         with (
             terminated_as_interrupted(),
-            connected(scheduler, workers=workers, memory=memory) as client,
+            connected(scheduler, workers=workers, memory=memory, devices=devices) as client,
             shown_field(console) as watch,
         ):
             if isinstance(client, DaskWorkers) and client.dashboard:

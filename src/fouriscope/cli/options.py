@@ -22,6 +22,14 @@ Device = Annotated[
     str | None,
     typer.Option(help="Device of the torch engine: cpu, cuda, cuda:1 or mps. Default: engine.device of CONFIG."),
 ]
+Devices = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        help="Where the engine torch computes: cpu, mps, cuda, or several such as cuda:0,cuda:1, with a worker for "
+        "each. Default: engine.device of CONFIG.",
+    ),
+]
 EngineOf = Annotated[
     str | None,
     typer.Option(

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from fouriscope.fidelity.pipeline import Measurements
-from fouriscope.forward.torch_optics import Tensor, TorchOptics
+from fouriscope.forward.torch_optics import TorchOptics
+from fouriscope.forward.torch_threads import Tensor
 
 DataOf = Callable[[NDArray[np.int64]], Measurements]
 Take = Callable[[], tuple[Tensor, Tensor | None]]

@@ -1,13 +1,12 @@
 """Misfits and gradients by torch: groups of LEDs through batched FFTs on a device. Importing this module imports torch.
 
-The estimate travels to the device and the gradient back, once for each gradient. Frames, pupils and everything that is
-computed in between stay there.
+An estimate that is an array travels to the device and its gradient back, once for each gradient. Frames, pupils and
+everything that is computed in between stay there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -26,9 +25,10 @@ from fouriscope.fidelity.torch_frames import Take, TorchFrames
 from fouriscope.fidelity.torch_memory import CARD_FIELDS, CPU_FIELDS, GROUPS_PER_THREAD, Shares, shares, torch_memory
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
-from fouriscope.forward.torch_optics import Tensor, TorchOptics, Workspace, pull_back, squared, transmittance
+from fouriscope.forward.torch_optics import TorchOptics, Workspace, pull_back, squared, transmittance
+from fouriscope.forward.torch_threads import Tensor, as_asked, by_rows, together
 from fouriscope.optics.sources import SourceGroup
-from fouriscope.parallel import run_sliced, thread_count
+from fouriscope.parallel import thread_count
 
 # Of a device's free memory, what is used where [engine] has no ``memory``.
 SHARE_OF_FREE = 0.75
@@ -66,12 +66,15 @@ class TorchPipeline:
         with_gradient: bool,
         observer: Observer | None = None,
     ) -> tuple[NDArray[np.float64], RealArray | None]:
-        """(d_b for each LED, ∇ Σ_b weights[b] d_b or None). Where memory runs out, groups are halved."""
-        x = self.model.check_x(x)
+        """(d_b for each LED, ∇ Σ_b weights[b] d_b or None). Where memory runs out, groups are halved.
+
+        The gradient of an x that lies on the device stays there.
+        """
+        x = x if isinstance(x, torch.Tensor) else self.model.check_x(x)
         while True:
             group = self._found_shares().group
             try:
-                with torch.no_grad(), _as_asked(self.engine.deterministic, self.optics.device):
+                with torch.no_grad(), as_asked(self.engine.deterministic, self.optics.device):
                     return self._run(x, leds, weights, data_of, loss, group, with_gradient, observer)
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
                 if not _is_out_of_memory(error):
@@ -126,9 +129,9 @@ class TorchPipeline:
         observer: Observer | None,
     ) -> tuple[NDArray[np.float64], RealArray | None]:
         optics, model, pixels = self.optics, self.model, pixels_of(loss)
-        uploaded = optics.upload(x)
-        o = _by_rows(partial(transmittance, model.object.name), (uploaded,), model.object_shape, optics.complex)
-        spectrum = optics.continued(torch.fft.fft2(o, norm="forward"))
+        uploaded = x if isinstance(x, torch.Tensor) else optics.upload(x)
+        o = by_rows(partial(transmittance, model.object.name), (uploaded,), model.object_shape, optics.complex)
+        spectrum = optics.spectrum_now(o)
         total = optics.empty_total() if with_gradient else None
         misfits = []
         on_host = _host_spectrum(spectrum, model) if observer is not None else None
@@ -142,7 +145,7 @@ class TorchPipeline:
             loaded = [  # by this thread alone: what is kept on the device is filled as it is needed
                 (group, optics.load_pupils(group.sources), self.frames(leds[group.part], data_of)) for group in groups
             ]
-            for group, (d, boxes) in zip(groups, _together(one, loaded, self.optics.device), strict=True):
+            for group, (d, boxes) in zip(groups, together(one, loaded, self.optics.device), strict=True):
                 misfits.append(d)
                 if total is None:
                     continue
@@ -150,13 +153,14 @@ class TorchPipeline:
                 if observer is not None:
                     counts = np.diff(group.bounds)
                     owners, worth = (np.repeat(values[group.part], counts) for values in (leds, weights))
-                    seen = boxes.resolve_conj().cpu().numpy()
+                    seen = np.ascontiguousarray(boxes.resolve_conj().cpu().numpy().swapaxes(-1, -2))
                     observer(Contributions(model, loss, on_host, owners, worth, seen, group.sources))  # type: ignore[arg-type]
         values = torch.cat(misfits).cpu().numpy().astype(np.float64)
         if total is None:
             return values, None
         pulled = partial(pull_back, model.object.name)
-        return values, _by_rows(pulled, (o, optics.folded(total)), model.x_shape, optics.real).cpu().numpy()
+        gradient = by_rows(pulled, (o, optics.folded(total)), model.x_shape, optics.real)
+        return values, gradient if uploaded is x else gradient.cpu().numpy()
 
 
 def at_once(device: str) -> int:
@@ -167,41 +171,6 @@ def at_once(device: str) -> int:
 def _rounds(groups: Iterator[SourceGroup], size: int) -> Iterator[list[SourceGroup]]:
     while taken := list(islice(groups, size)):
         yield taken
-
-
-def _together(work: Callable[..., Any], calls: list[tuple[Any, ...]], device: Any) -> list[Any]:
-    """The results of all calls, in their order.
-
-    On the CPU our threads share the groups, and torch has one thread in each. Its own threads would wait for each other
-    in every operation, and spin after it on the cores that ours need.
-    """
-    if device.type != "cpu":
-        return [work(*call) for call in calls]
-    results: list[Any] = [None] * len(calls)
-
-    def share(start: int, stop: int) -> None:
-        with one_thread():
-            for k in range(start, stop):
-                results[k] = work(*calls[k])
-
-    run_sliced(share, len(calls))
-    return results
-
-
-def _by_rows(
-    function: Callable[..., Tensor], tensors: tuple[Tensor, ...], shape: tuple[int, ...], dtype: Any
-) -> Tensor:
-    """A function of pixels, its rows shared out to our threads on the CPU."""
-    if tensors[0].device.type != "cpu":
-        return function(*tensors)
-    out = torch.empty(shape, dtype=dtype)
-
-    def share(start: int, stop: int) -> None:
-        with one_thread():
-            out[..., start:stop, :] = function(*(tensor[..., start:stop, :] for tensor in tensors))
-
-    run_sliced(share, shape[-2])
-    return out
 
 
 def group_gradient(
@@ -257,39 +226,11 @@ def free_memory(device: Any) -> int:
 
 def _host_spectrum(spectrum: Tensor, model: ForwardModel) -> NDArray[Any]:
     rows, columns = model.object_shape
-    scaled: NDArray[Any] = (spectrum[:rows, :columns] * (rows * columns)).cpu().numpy()
-    return scaled
+    scaled = (spectrum[:columns, :rows] * (rows * columns)).cpu().numpy()
+    return np.ascontiguousarray(scaled.T)
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
     """Torch on the CPU raises a plain RuntimeError where memory ends."""
     known = isinstance(error, torch.OutOfMemoryError | MemoryError)
     return known or "can't allocate memory" in str(error) or "not enough memory" in str(error)
-
-
-@contextmanager
-def _as_asked(deterministic: bool, device: Any) -> Iterator[None]:
-    """Deterministic algorithms if they are asked for, and on the CPU no threads but ours; then as before."""
-    strict = torch.are_deterministic_algorithms_enabled()
-    if deterministic and not strict:
-        torch.use_deterministic_algorithms(True)
-    try:
-        with one_thread() if device.type == "cpu" else nullcontext():
-            yield
-    finally:
-        if deterministic and not strict:
-            torch.use_deterministic_algorithms(False)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """The calling thread computes alone, without threads of torch's own."""
-    before = torch.get_num_threads()
-    if before == 1:
-        yield
-        return
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,11 @@ WORKERS_SECONDS = 300  # for as many workers as were asked for
 
 @contextmanager
 def connected(
-    scheduler: str | None = None, *, workers: int | None = None, memory: str | None = None
+    scheduler: str | None = None,
+    *,
+    workers: int | None = None,
+    memory: str | None = None,
+    devices: Sequence[str] = (),
 ) -> Iterator[LocalWorkers | DaskWorkers]:
     """``workers`` processes here, one thread each (as many as cores), or those of a running Dask scheduler.
 
@@ -31,9 +35,12 @@ def connected(
         How many. For a running cluster: how many must be there before the field begins (others may come later).
     memory
         Memory of each worker that is started here, such as "2GB"; a cluster has its own limits.
+    devices
+        Names of devices of torch: one worker is started here for each. In a cluster, workers that offer the resource
+        "GPU" do the tasks, one task for each that they offer.
     """
     if scheduler is None:
-        with LocalWorkers(workers, None if memory is None else parse_bytes(memory)) as here:
+        with LocalWorkers(workers, None if memory is None else parse_bytes(memory), devices) as here:
             yield here
         return
     import dask.config
@@ -42,7 +49,7 @@ def connected(
     with dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"}):
         client = _client(scheduler)
         try:
-            there = DaskWorkers(client)
+            there = DaskWorkers(client, on_devices=bool(devices))
             if workers is not None:
                 _await_workers(there, workers, scheduler)
             yield there

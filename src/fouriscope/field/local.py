@@ -16,10 +16,12 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Self
 
 from fouriscope.acquisition.machine_memory import memory_total
+from fouriscope.field.devices import DEVICE_VARIABLE, least_used
 from fouriscope.field.dispatch import ClusterError, Ended, Task, WorkerDiedError
 from fouriscope.parallel import available_threads
 
@@ -42,14 +44,19 @@ Event = tuple["_Worker", str, bytes]
 class _Worker:
     """A process, the task that it has, and the thread that listens to it."""
 
-    def __init__(self, memory: int, events: queue.SimpleQueue[Event]) -> None:
+    def __init__(self, memory: int, events: queue.SimpleQueue[Event], device: str = "") -> None:
+        self.device = device
+        own = {DEVICE_VARIABLE: device} if device else {}
         # A session of its own, so that Ctrl-C in a terminal reaches the coordinator alone. It imports what this process
         # would import; -P keeps it from importing what happens to lie in the current folder.
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "fouriscope.field.worker", str(memory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=os.environ | ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+            env=os.environ
+            | ENVIRONMENT
+            | own
+            | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
             start_new_session=True,
         )
         self.task: Task | None = None
@@ -101,14 +108,16 @@ class _Worker:
 class LocalWorkers:
     """``wanted`` processes with ``memory`` bytes each, one task at a time. This context manager kills them at its end.
 
-    Workers are supervised while :meth:`ended` waits.
+    Where there are ``devices``, one worker is wanted for each; more of them share the devices evenly. A worker that
+    takes the place of another takes its device. Workers are supervised while :meth:`ended` waits.
     """
 
     tasks_each = 1
 
-    def __init__(self, wanted: int | None = None, memory: int | None = None) -> None:
-        self.wanted = wanted or available_threads()
-        self.memory = memory or memory_total() // available_threads()
+    def __init__(self, wanted: int | None = None, memory: int | None = None, devices: Sequence[str] = ()) -> None:
+        self.devices = tuple(devices)
+        self.wanted = wanted or len(devices) or available_threads()
+        self.memory = memory or memory_total() // max(available_threads(), len(devices))
         self._workers: list[_Worker] = []
         self._waiting: deque[Task] = deque()
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -167,12 +176,15 @@ class LocalWorkers:
                 self._events.put((worker, "gone", b""))
         while len(self._workers) < self.wanted and now >= self._start_after:
             try:
-                self._workers.append(_Worker(self.memory, self._events))
+                self._workers.append(_Worker(self.memory, self._events, self._free_device()))
             except OSError as error:
                 self._note_fruitless(error.strerror or str(error))
         for worker in self._workers:
             if self._waiting and worker.is_ready and worker.task is None:
                 worker.give(self._waiting.popleft())
+
+    def _free_device(self) -> str:
+        return least_used(self.devices, (worker.device for worker in self._workers)) if self.devices else ""
 
     def _take_in(self, worker: _Worker, kind: str, content: bytes) -> Ended | None:
         if worker not in self._workers:  # it was given up or ended; what it still says counts for nothing

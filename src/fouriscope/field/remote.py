@@ -12,6 +12,7 @@ from typing import Any
 
 from fouriscope import __version__
 from fouriscope.errors import InvalidInputError
+from fouriscope.field.devices import DEVICE_VARIABLE, RESOURCE
 from fouriscope.field.dispatch import ClusterError, Ended, Task, WorkerDiedError
 
 ANSWER_SECONDS = 60.0
@@ -22,7 +23,7 @@ GONE = "tiles that were done are kept: start a cluster and give the same command
 
 
 class DaskWorkers:
-    """The threads of all workers of ``client``.
+    """The threads of all workers of ``client``; with ``on_devices``, of those that offer the resource "GPU".
 
     If a worker dies, Dask gives its task to another. If that happens too often, Dask stops with KilledWorker, although
     the task may not be the cause: it may only have waited on workers that died.
@@ -30,8 +31,9 @@ class DaskWorkers:
 
     tasks_each = 2  # one that runs, and one that waits so that a worker need not
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, *, on_devices: bool = False) -> None:
         self.client = client
+        self._needs = {"resources": {RESOURCE: 1}} if on_devices else {}
         self._running: dict[Any, Task] = {}
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._asked = self._seen = time.monotonic()
@@ -64,7 +66,7 @@ class DaskWorkers:
         """Have ``task`` done; :meth:`ended` gives it back."""
         self._check_connected()
         key = f"{task.function.__name__}-{task.name}-{uuid.uuid4().hex[:8]}"
-        future = self.client.submit(task.function, *task.arguments, key=key, pure=False)
+        future = self.client.submit(task.function, *task.arguments, key=key, pure=False, **self._needs)
         self._running[future] = task
         future.add_done_callback(self._ended.put)
 
@@ -97,6 +99,11 @@ class DaskWorkers:
             raise ClusterError(
                 f"a worker cannot import fouriscope ({error}); install fouriscope {__version__} where the workers run"
             ) from error
+        if self._needs and not self._offered():
+            raise ClusterError(
+                f"no worker offers the resource {RESOURCE}, which tiles on devices need; start them with `dask worker "
+                f'--resources "{RESOURCE}=1"`, one for each device, with {DEVICE_VARIABLE} in its environment'
+            )
         for worker, (version, missing) in answers.items():
             if version != __version__:
                 raise ClusterError(f"worker {worker} has fouriscope {version}, this is {__version__}; install the same")
@@ -104,6 +111,10 @@ class DaskWorkers:
                 raise InvalidInputError(
                     f"worker {worker} cannot see {missing}; frames and output must be on storage that all workers share"
                 )
+
+    def _offered(self) -> bool:
+        workers = self._call(self.client.scheduler_info, n_workers=-1)["workers"]
+        return any(worker["resources"].get(RESOURCE, 0) >= 1 for worker in workers.values())
 
     def _check_connected(self) -> None:
         if not self.is_connected:

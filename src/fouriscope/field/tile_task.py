@@ -19,6 +19,7 @@ from fouriscope.acquisition.byte_sizes import parse_bytes
 from fouriscope.acquisition.digest import FrameDigest, check_unchanged
 from fouriscope.acquisition.stored import StoredFrames, stored_below
 from fouriscope.errors import NO_ROOM, FouriscopeError, FramesChangedError, not_written
+from fouriscope.field.devices import on_own_device
 from fouriscope.field.folder import FieldFolder
 from fouriscope.field.identity import check_same_frames
 from fouriscope.field.tile_acquisition import tile_acquisition
@@ -93,7 +94,7 @@ def reconstruct_tile(folder: str, index: int, memory: int | None = None, attempt
 def _reconstruct(field: FieldFolder, index: int, attempt: int, memory: int | None) -> None:
     began = time.monotonic()
     plan, tile = field.plan, field.plan.tiling[index]
-    config = plan.tile_config(field.config(), tile)
+    config = on_own_device(plan.tile_config(field.config(), tile))
     config = with_frames_memory(config, field.path, attempt, memory)
     acquisition = tile_acquisition(config, field.path, plan.margin)
     check_same_frames(field.run.provenance(), stored_below(acquisition.frames), field.path)

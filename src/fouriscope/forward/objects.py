@@ -18,6 +18,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.forward.loops import kernels_of
 from fouriscope.optics.grid_shapes import Band
 from fouriscope.parallel import run_sliced
+from fouriscope.placement import namespace
 
 RealArray = NDArray[Any]
 ComplexArray = NDArray[Any]
@@ -163,7 +164,8 @@ class ComplexObject(ObjectModel):
         return np.asarray(np.stack([np.angle(o), absorption]), o.real.dtype)
 
     def tempered(self, x: RealArray, gradient: RealArray) -> RealArray:
-        return np.asarray(gradient * np.exp(2 * np.minimum(x[1], 0)), gradient.dtype)
+        xp = namespace(x)
+        return gradient * xp.exp(2 * xp.clip(x[1], None, 0))  # type: ignore[no-any-return]
 
 
 class WaveObject(ObjectModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward.model import ForwardModel
-
-Tensor: TypeAlias = Any
+from fouriscope.forward.torch_threads import Tensor
 
 REAL = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 COMPLEX = {np.dtype(np.float32): torch.complex64, np.dtype(np.float64): torch.complex128}
@@ -47,7 +46,7 @@ def add_boxes(boxes: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64]
     """total += Σ_m S_mᵀ boxes[m], one after the other, so that every sum has one order on every device."""
     height, width = boxes.shape[-2:]
     for box, row, column in zip(boxes.unbind(-3), rows.tolist(), columns.tolist(), strict=True):
-        total[..., row : row + height, column : column + width].add_(box)
+        total.narrow(-2, row, height).narrow(-1, column, width).add_(box)
 
 
 class Crop(torch.autograd.Function):  # type: ignore[misc]
@@ -81,13 +80,13 @@ class Workspace(threading.local):
         self._padded: tuple[Tensor, Tensor] | None = None
 
     def padded(self, optics: TorchOptics, count: int) -> tuple[Tensor, Tensor]:
-        """Zeros for boxes padded to the grid's rows, and for those padded to its columns too."""
+        """Zeros for transposed boxes padded to the grid's rows, and for what becomes of them padded to its columns."""
         known = (optics.grid, optics.box, optics.complex, optics.device)
         if self._padded is None or self._known != known or len(self._padded[0]) < count:
             (rows, columns), (_, width) = optics.grid, optics.box
             self._known = known
             self._padded = (
-                torch.zeros((count, rows, width), dtype=optics.complex, device=optics.device),
+                torch.zeros((count, width, rows), dtype=optics.complex, device=optics.device),
                 torch.zeros((count, rows, columns), dtype=optics.complex, device=optics.device),
             )
         return self._padded
@@ -98,6 +97,10 @@ class TorchOptics:
 
     The box lies in the corner of a frame's spectrum, as in the compiled loops, and boxes are cut out of a spectrum that
     is continued periodically, so that none has to be put together at the edges.
+
+    Spectra, boxes and pupils lie *transposed*, column after column. A transform along columns wants each column in one
+    piece: so the columns of a box do, then the rows of its frame, and only what is between them is turned around. On
+    the CPU a gradient took 6 to 23 % longer the other way.
     """
 
     def __init__(self, model: ForwardModel, device: Any) -> None:
@@ -124,7 +127,7 @@ class TorchOptics:
         return tensor.to(self.device, dtype, non_blocking=self.device.type == "cuda")
 
     def pupils(self, sources: NDArray[np.int64]) -> Tensor:
-        """√w_m P_m of ``sources``; all are kept on the device where the model keeps them, too."""
+        """√w_m P_m of ``sources``, transposed; all are kept on the device where the model keeps them, too."""
         return self.load_pupils(sources)()
 
     def load_pupils(self, sources: NDArray[np.int64]) -> Callable[[], Tensor]:
@@ -132,67 +135,71 @@ class TorchOptics:
         itself; taking them out of what is kept is left to the thread that wants them."""
         if not self.model.pupils.nbytes:
             stack, index = self.model.pupils(sources)
-            uploaded = self.upload(stack[index])
+            uploaded = self.upload(stack[index].swapaxes(-1, -2))
             return lambda: uploaded
         if self._pupils is None:
-            self._pupils = torch.empty((len(self.model.sources), *self.box), dtype=self.complex, device=self.device)
+            self._pupils = torch.empty(
+                (len(self.model.sources), *self.box[::-1]), dtype=self.complex, device=self.device
+            )
         kept, missing = self._pupils, np.unique(sources[~self._known[sources]])
         if len(missing):
             stack, index = self.model.pupils(missing)
-            kept[self.upload(missing)] = self.upload(stack[index])
+            kept[self.upload(missing)] = self.upload(stack[index].swapaxes(-1, -2))
             self._known[missing] = True
         return lambda: kept.index_select(0, self.upload(sources))
 
     def spectrum(self, o: Tensor) -> Tensor:
-        """F o / size, continued periodically by a box beyond its last row and column."""
-        spectrum = torch.fft.fft2(o, norm="forward")
-        spectrum = torch.cat([spectrum, spectrum[..., : self.box[0], :]], dim=-2)
-        return torch.cat([spectrum, spectrum[..., : self.box[1]]], dim=-1)
+        """F o / size, continued periodically by a box beyond its last row and column; transposed."""
+        spectrum = torch.fft.fft2(o, norm="forward").transpose(-2, -1)
+        spectrum = torch.cat([spectrum, spectrum[..., : self.box[1], :]], dim=-2)
+        return torch.cat([spectrum, spectrum[..., : self.box[0]]], dim=-1)
 
-    def continued(self, spectrum: Tensor) -> Tensor:
-        """What :meth:`spectrum` continues, written once, without derivatives."""
+    def spectrum_now(self, o: Tensor) -> Tensor:
+        """:meth:`spectrum` without derivatives, written once."""
         (rows, columns), (height, width) = self.shape, self.box
-        out = torch.empty((rows + height, columns + width), dtype=self.complex, device=self.device)
-        out[:rows, :columns] = spectrum
-        out[rows:, :columns] = spectrum[:height]
-        out[:, columns:] = out[:, :width]
+        out = torch.empty((columns + width, rows + height), dtype=self.complex, device=self.device)
+        out[:columns, :rows] = torch.fft.fft2(o, norm="forward").T
+        out[columns:, :rows] = out[:width, :rows]
+        out[:, rows:] = out[:, :height]
         return out
+
+    def _crop(self, crop: Callable[..., Tensor], spectrum: Tensor, sources: NDArray[np.int64]) -> Tensor:
+        height, width = self.box
+        return crop(spectrum, self.model.box_columns[sources], self.model.box_rows[sources], (width, height))
 
     def fields(self, spectrum: Tensor, sources: NDArray[np.int64], pupils: Tensor) -> Tensor:
         """√w_m H_m o of each source, on the frame's grid, up to a phase ramp that |·|² does not see."""
-        rows, columns = self.model.box_rows[sources], self.model.box_columns[sources]
-        boxes = Crop.apply(spectrum, rows, columns, self.box) * pupils
-        half = torch.fft.ifft(boxes, n=self.grid[0], dim=-2, norm="forward")
-        return torch.fft.ifft(half, n=self.grid[1], dim=-1, norm="forward")
+        boxes = self._crop(Crop.apply, spectrum, sources) * pupils
+        half = torch.fft.ifft(boxes, n=self.grid[0], norm="forward")
+        return torch.fft.ifft(half.transpose(-2, -1), n=self.grid[1], norm="forward")
 
     def fields_into(self, space: Workspace, spectrum: Tensor, sources: NDArray[np.int64], pupils: Tensor) -> Tensor:
         """:meth:`fields` without derivatives, padded in memory that stays where it is and zero where it was."""
-        boxes = Crop.forward(spectrum, self.model.box_rows[sources], self.model.box_columns[sources], self.box)
         tall, wide = (padded[: len(sources)] for padded in space.padded(self, len(sources)))
-        torch.mul(boxes, pupils, out=tall[:, : self.box[0]])
-        wide[..., : self.box[1]] = torch.fft.ifft(tall, dim=-2, norm="forward")
-        return torch.fft.ifft(wide, dim=-1, norm="forward")
+        torch.mul(self._crop(Crop.forward, spectrum, sources), pupils, out=tall[..., : self.box[0]])
+        wide[..., : self.box[1]] = torch.fft.ifft(tall, norm="forward").transpose(-2, -1)
+        return torch.fft.ifft(wide, norm="forward")
 
     def boxes(self, fields: Tensor, pupils: Tensor) -> Tensor:
         """P̄ ⊙ F(fields) on the support box: the adjoint of what :meth:`fields` does with boxes."""
-        half = torch.fft.fft(fields, dim=-1)[..., : self.box[1]]
-        return torch.fft.fft(half, dim=-2)[..., : self.box[0], :] * pupils.conj()
+        half = torch.fft.fft(fields)[..., : self.box[1]].transpose(-2, -1)
+        return torch.fft.fft(half)[..., : self.box[0]] * pupils.conj()
 
     def add(self, boxes: Tensor, sources: NDArray[np.int64], total: Tensor) -> None:
         """total += Σ_m S_mᵀ boxes[m], in the order of the sources; ``total`` is continued as a spectrum is."""
-        add_boxes(boxes, self.model.box_rows[sources], self.model.box_columns[sources], total)
+        add_boxes(boxes, self.model.box_columns[sources], self.model.box_rows[sources], total)
 
     def empty_total(self) -> Tensor:
         """Zeros to :meth:`add` to."""
         rows, columns = (size + side for size, side in zip(self.shape, self.box, strict=True))
-        return torch.zeros((rows, columns), dtype=self.complex, device=self.device)
+        return torch.zeros((columns, rows), dtype=self.complex, device=self.device)
 
     def folded(self, total: Tensor) -> Tensor:
         """F⁻¹ of what was added, its continuation put back to where it belongs."""
-        rows, columns = self.shape
-        total[: self.box[0]] += total[rows:]
-        total[:, : self.box[1]] += total[:, columns:]
-        return torch.fft.ifft2(total[:rows, :columns])
+        (rows, columns), (height, width) = self.shape, self.box
+        total[:width] += total[columns:]
+        total[:, :height] += total[:, rows:]
+        return torch.fft.ifft2(total[:columns, :rows].T)
 
     def in_window(self, fields: Tensor) -> Tensor:
         """The measured window of fields on the frame's grid."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fouriscope.checks import numbers
 from fouriscope.errors import InvalidInputError
+from fouriscope.placement import namespace, on_host
 
 Image = npt.NDArray[np.floating[Any]]
 Strength = float | Literal["auto"]
@@ -72,6 +73,10 @@ class Prior(ABC):
         """
         return self.denoise(image, sigma)
 
+    def denoise_tensor(self, image: Any, sigma: float) -> Any:
+        """:meth:`denoise_next` for a tensor, on its device; here it travels to the host and back."""
+        return namespace(image).from_numpy(self.denoise_next(on_host(image), sigma)).to(image.device)
+
     @abstractmethod
     def _denoise(self, image: Image, sigma: float) -> Image:
         """Do the work on a checked image; must neither change ``image`` nor return its memory."""
@@ -103,6 +108,10 @@ class Prior(ABC):
         """
         check_image(image)
         return 1.0
+
+    def natural_strength_of_tensor(self, image: Any) -> float:
+        """:meth:`natural_strength` for a tensor; here it travels to the host."""
+        return self.natural_strength(on_host(image))
 
     def reset(self) -> None:  # noqa: B027 - a prior without memory has nothing to forget
         """Forget everything kept between calls."""

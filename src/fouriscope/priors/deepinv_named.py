@@ -153,6 +153,10 @@ class DeepinvDenoiser(Prior):
     def _denoise(self, image: Image, sigma: float) -> Image:
         return self._network.denoise(image, sigma)
 
+    def denoise_tensor(self, image: Any, sigma: float) -> Any:
+        """As :meth:`TorchDenoiser.denoise_tensor`."""
+        return self._network.denoise_tensor(image, sigma)
+
     def spec(self) -> dict[str, SpecValue]:
         return {
             "name": self.name,

@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.priors.base import Image, Prior, SpecValue, Strength
-from fouriscope.priors.value_range import denoise_in_unit_range
+from fouriscope.priors.base import Image, Prior, SpecValue, Strength, check_sigma
+from fouriscope.priors.value_range import ValueRange, denoise_in_unit_range
 
 NoiseInput = Literal["none", "map", "scalar"]
 HOW_TO_INSTALL = 'pip install "fouriscope[learned]"'
@@ -107,40 +107,61 @@ class TorchDenoiser(Prior):
         return copy.copy(self)  # a module keeps nothing between calls: phase and absorption can share its weights
 
     def _denoise(self, image: Image, sigma: float) -> Image:
-        blind = self.noise_input == "none"
-        denoised = denoise_in_unit_range(
-            self._run,
-            image,
-            sigma,
-            only_sigma=self.trained_sigma if blind else None,
-            largest_sigma=None if blind else self.trained_sigma,
-        )
-        bad = int(denoised.size - np.count_nonzero(np.isfinite(denoised)))
+        largest_sigma, only_sigma = self._sigmas
+        denoised = denoise_in_unit_range(self._run, image, sigma, only_sigma=only_sigma, largest_sigma=largest_sigma)
+        self._check(int(denoised.size - np.count_nonzero(np.isfinite(denoised))), denoised.size, sigma)
+        return denoised
+
+    def denoise_tensor(self, image: Any, sigma: float) -> Any:
+        """:meth:`denoise_next` for a tensor; it stays on its device, if the module is there."""
+        torch = import_torch()
+        units = ValueRange(*(float(end) for end in image.aminmax()))
+        chosen = units.for_denoiser(check_sigma(sigma), torch.finfo(image.dtype).eps, *self._sigmas)
+        if chosen is None:
+            return image.clone()
+        seen = self._applied((image - chosen.low) / chosen.width, chosen.normalise_sigma(sigma))
+        denoised = chosen.low + chosen.width * seen.to(image.device, image.dtype)
+        self._check(int((~denoised.isfinite()).sum()), denoised.numel(), sigma)
+        return denoised
+
+    @property
+    def _sigmas(self) -> tuple[float | None, float | None]:
+        """The largest σ that the module knows, or the only one."""
+        return (None, self.trained_sigma) if self.noise_input == "none" else (self.trained_sigma, None)
+
+    def _check(self, bad: int, size: int, sigma: float) -> None:
         if bad:
             raise InvalidInputError(
-                f"{self._described()} returned {bad} of {denoised.size} pixels NaN or infinite at sigma={sigma:g}; "
+                f"{self._described()} returned {bad} of {size} pixels NaN or infinite at sigma={sigma:g}; "
                 "are its weights loaded, and is the noise within what it was trained for (trained_sigma)?"
             )
-        return denoised
 
     def _run(self, image: Image, sigma: float) -> Image:
         torch = import_torch()
+        denoised: Image = self._applied(torch.from_numpy(image), sigma).to("cpu", torch.float64).numpy()
+        return denoised
+
+    def _applied(self, image: Any, sigma: float) -> Any:
+        """The module's answer to a tensor in its units."""
+        torch = import_torch()
         rows, columns = image.shape
-        padded = np.pad(image, [(0, -size % self.multiple_of) for size in image.shape], mode="symmetric")
+        for dim, size in enumerate(image.shape):
+            if size % self.multiple_of:
+                places = np.pad(np.arange(size), (0, -size % self.multiple_of), mode="symmetric")
+                image = image.index_select(dim, torch.from_numpy(places).to(image.device))
         with torch.no_grad():
             dtype = next((p.dtype for p in self.module.parameters() if p.is_floating_point()), torch.float32)
-            given = torch.from_numpy(padded[None, None]).to(self.device, dtype)
+            given = image[None, None].to(self.device, dtype)
             level = torch.full((1,), sigma, dtype=dtype, device=self.device)
             self.module.eval()  # again: whoever shares the module may have trained it since
             if self.noise_input == "map":
                 given = torch.cat([given, level.view(1, 1, 1, 1).expand_as(given)], dim=1)
             result = self.module(given, level) if self.noise_input == "scalar" else self.module(given)
-        expected = (1, 1, *padded.shape)
+        expected = (1, 1, *image.shape)
         if not isinstance(result, torch.Tensor) or tuple(result.shape) != expected:
             got = tuple(result.shape) if isinstance(result, torch.Tensor) else type(result).__name__
             raise InvalidInputError(f"{self._described()} must return a tensor of shape {expected}, got {got}")
-        denoised: Image = result.detach().to("cpu", torch.float64).numpy()[0, 0, :rows, :columns]
-        return denoised
+        return result.detach()[0, 0, :rows, :columns]
 
     def _described(self) -> str:
         return f"the module {type(self.module).__name__}"

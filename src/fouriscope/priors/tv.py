@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
+from fouriscope.placement import namespace, on_host
 from fouriscope.priors._tv_solver import Workspace, solve_dual, tv_kernels
 from fouriscope.priors.base import Image, Prior, Strength, check_image, check_sigma, scale_likelihood_strength
 
@@ -111,6 +112,7 @@ class TV(Prior):
         self.last_gap = math.nan
         self.last_iterations = 0
         self._workspace: Workspace | None = None
+        self._dual: Any = None  # of tensors
 
     def denoise_next(self, image: Image, sigma: float) -> Image:
         """As :meth:`denoise`, but from the second image of a sequence on with at most 5/``accuracy`` iterations: 100.
@@ -122,8 +124,58 @@ class TV(Prior):
         if sigma == 0:
             return image.copy()
         is_warm = self._workspace is not None and self._workspace.fits(image)
-        fewer = min(self.max_iterations, math.ceil(NEXT_ITERATIONS / self.accuracy))
-        return self._denoised(image, sigma, fewer if is_warm else self.max_iterations)
+        return self._denoised(image, sigma, self._fewer if is_warm else self.max_iterations)
+
+    @property
+    def _fewer(self) -> int:
+        return min(self.max_iterations, math.ceil(NEXT_ITERATIONS / self.accuracy))
+
+    def denoise_tensor(self, image: Any, sigma: float) -> Any:
+        """:meth:`denoise_next` for a tensor, on its device, to rounding; the dual stays there, too."""
+        from fouriscope.priors._tv_torch import solve_tensor
+
+        weight = check_sigma(sigma) ** 2
+        low, high = (float(end) for end in image.aminmax())
+        if not math.isfinite(high - low):
+            raise InvalidInputError("expected an image of finite pixels; a diverging solver needs a smaller step")
+        scale = self._work(low, high, weight, image.numel(), namespace(image).finfo(image.dtype))
+        if scale == "none":
+            return image.clone()
+        if scale == "mean":
+            return image.mean().expand_as(image).clone()
+        scaled = (image - (low + (high - low) / 2)) * (1 / weight)
+        enough = self._enough(float(scaled.var(correction=0)), image.numel(), scale)
+        warm = self._warm_dual(image)
+        start = image.new_zeros((2, *image.shape)) if warm is None else warm
+        solution = solve_tensor(
+            scaled, start, self.isotropic, enough, self.max_iterations if warm is None else self._fewer
+        )
+        self._dual = solution.dual
+        self.last_gap, self.last_iterations = solution.gap * weight**2, solution.iterations
+        return image + weight * (solution.x - scaled)
+
+    def _warm_dual(self, image: Any) -> Any:
+        """The dual of the tensor before, or of a state that was loaded; None if there is none of this shape."""
+        if self._dual is None and self._workspace is not None and self._workspace.shape == tuple(image.shape):
+            self._dual = image.new_tensor(self._workspace.dual[0][:2])
+        return self._dual if self._dual is not None and self._dual.shape[1:] == image.shape else None
+
+    def _work(
+        self, low: float, high: float, weight: float, size: int, resolution: Any
+    ) -> float | Literal["none", "mean"]:
+        """What there is to do on an image between ``low`` and ``high``: nothing, its mean, or the dual iteration, whose
+        gap the dtype resolves to so much of the weight."""
+        span, epsilon = high - low, float(resolution.eps)
+        self.last_gap, self.last_iterations = 0.0, 0
+        # No pixel moves by more than 4w: below the resolution of the dtype (or on a constant image) there is no work.
+        if span == 0 or 16 * weight <= epsilon * span or weight < float(resolution.tiny):
+            return "none"
+        # A dual of at most n·span along a path through all pixels reaches the mean, so it is the exact minimiser.
+        return "mean" if weight >= size * span else 2 * epsilon * span / weight
+
+    def _enough(self, variance: float, size: int, resolved: float) -> float:
+        """The gap, in units of the weight, at which to stop."""
+        return size * max(self.accuracy**2 * min(1.0, variance), resolved)
 
     def _denoise(self, image: Image, sigma: float) -> Image:
         return self._denoised(image, sigma, self.max_iterations)
@@ -131,22 +183,17 @@ class TV(Prior):
     def _denoised(self, image: Image, sigma: float, max_iterations: int) -> Image:
         weight = sigma * sigma
         low, high = float(image.min()), float(image.max())
-        span = high - low
-        resolution = np.finfo(image.dtype)
-        epsilon = float(resolution.eps)
-        self.last_gap, self.last_iterations = 0.0, 0
-        # No pixel moves by more than 4w: below the resolution of the dtype (or on a constant image) there is no work.
-        if span == 0 or 16 * weight <= epsilon * span or weight < float(resolution.tiny):
+        scale = self._work(low, high, weight, image.size, np.finfo(image.dtype))
+        if scale == "none":
             return image.copy()
-        # A dual of at most n·span along a path through all pixels reaches the mean, so it is the exact minimiser.
-        if weight >= image.size * span:
+        if scale == "mean":
             return np.full_like(image, low + np.mean(image - image.dtype.type(low), dtype=np.float64))
 
         kernels, space = tv_kernels(), self._workspace_for(image)
         contiguous = np.ascontiguousarray(image)
         # In units of the weight, around zero: the kernels then meet neither large offsets nor extreme scales.
-        variance = kernels.to_units_of_weight(contiguous, low + span / 2, weight, space.scaled)
-        enough = image.size * max(self.accuracy**2 * min(1.0, variance), 2 * epsilon * span / weight)
+        variance = kernels.to_units_of_weight(contiguous, low + (high - low) / 2, weight, space.scaled)
+        enough = self._enough(variance, image.size, scale)
         solution = solve_dual(space, self.isotropic, enough, max_iterations)
         self.last_gap, self.last_iterations = solution.gap * weight**2, solution.iterations
         denoised = np.empty_like(contiguous)
@@ -166,12 +213,19 @@ class TV(Prior):
         """Return θn/TV(x), or ``inf`` for a constant image; see :meth:`Prior.natural_strength`."""
         return scale_likelihood_strength(self.theta, np.size(image), self.objective(image))
 
+    def natural_strength_of_tensor(self, image: Any) -> float:
+        from fouriscope.priors._tv_torch import total_variation
+
+        return scale_likelihood_strength(self.theta, image.numel(), total_variation(image, self.isotropic))
+
     def reset(self) -> None:
-        self._workspace = None
+        self._workspace, self._dual = None, None
         self.last_gap = math.nan
         self.last_iterations = 0
 
     def state_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        if self._dual is not None:
+            return {"dual": on_host(self._dual).copy()}
         return {} if self._workspace is None else {"dual": self._workspace.dual[0][:2].copy()}
 
     def load_state_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -65,6 +65,17 @@ class ValueRange:
         centre = self.low + self.width / 2
         return ValueRange(centre - width / 2, centre + width / 2)
 
+    def for_denoiser(
+        self, sigma: float, epsilon: float, largest_sigma: float | None, only_sigma: float | None
+    ) -> ValueRange | None:
+        """Return the range that a denoiser sees (see :func:`denoise_in_unit_range`); None where there is no work:
+        without a range, or with a noise below the resolution ``epsilon`` of the dtype."""
+        if self.width == 0 or sigma <= epsilon * self.width:
+            return None
+        if only_sigma is not None:
+            return self.with_width(sigma / only_sigma)
+        return self if largest_sigma is None else self.with_width(max(self.width, sigma / largest_sigma))
+
     def normalise(self, image: Image) -> Image:
         """Return u, in the dtype of ``image``."""
         # In double precision: in single, the difference of two finite pixels may overflow.
@@ -108,12 +119,8 @@ def denoise_in_unit_range(
     .. [1] X. Xu, J. Liu, Y. Sun, B. Wohlberg, U. S. Kamilov, "Boosting the performance of plug-and-play priors via
        denoiser scaling", Asilomar Conf. Signals Syst. Comput. (2020) 1305-1312.
     """
-    units = ValueRange.of(image)
-    if units.width == 0 or sigma <= float(np.finfo(image.dtype).eps) * units.width:
+    units = ValueRange.of(image).for_denoiser(sigma, float(np.finfo(image.dtype).eps), largest_sigma, only_sigma)
+    if units is None:
         return image.copy()
-    if only_sigma is not None:
-        units = units.with_width(sigma / only_sigma)
-    elif largest_sigma is not None:
-        units = units.with_width(max(units.width, sigma / largest_sigma))
     denoised = denoiser(units.normalise(image), units.normalise_sigma(sigma))
     return units.restore(denoised, image.dtype)

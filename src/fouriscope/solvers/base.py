@@ -18,6 +18,7 @@ from fouriscope.checks import door, require_at_least
 from fouriscope.fidelity import DataFidelity, Sampler
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
+from fouriscope.placement import on_host
 from fouriscope.reductions import distance, spread
 from fouriscope.solvers.history import History, Record
 from fouriscope.solvers.stopping import StopRule
@@ -139,7 +140,7 @@ class Solver(ABC):
     def x(self) -> RealArray:
         """The current estimate; do not write to it."""
         self.begin()
-        return self._x
+        return on_host(self._x)
 
     def begin(self) -> None:
         """Go to x⁰, unless there is an estimate. Every property about what was found calls this first."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity
 from fouriscope.forward.objects import RealArray
+from fouriscope.placement import namespace, on_host
 from fouriscope.priors import Prior
 from fouriscope.solvers.strength import noise_temperature
 
@@ -69,7 +70,7 @@ class Denoising:
             return
         bright = population[self.fidelity.model.geometry.bright_field[population]]
         flat_start = not iteration and len(bright)
-        temperature = noise_temperature(self.fidelity, x, bright if flat_start else population, rng) * (
+        temperature = noise_temperature(self.fidelity, on_host(x), bright if flat_start else population, rng) * (
             len(bright) / len(population) if flat_start else 1.0
         )
         if math.isfinite(temperature):
@@ -114,13 +115,15 @@ class Denoising:
 
         Images are first brought within the limits of the object model.
         """
-        x = np.empty_like(z)
+        xp = namespace(z)
+        x: RealArray = xp.empty_like(z)
         images = zip(self.object.images(z), self.object.images(x), strict=True)
         for channel, (prior, (before, after)) in enumerate(zip(self.priors, images, strict=True)):
             limits = self.object.limits[channel]
-            before = before if limits is None else np.clip(before, *limits)
+            before = before if limits is None else xp.clip(before, *limits)
             self.strengths[channel] = strength = self._strength(prior, before, channel) * self.factor
-            after[...] = prior.denoise_next(before, math.sqrt(step * strength))
+            denoise = prior.denoise_next if xp is np else prior.denoise_tensor
+            after[...] = denoise(before, math.sqrt(step * strength))
         return x
 
     def _strength(self, prior: Prior, image: RealArray, channel: int) -> float:
@@ -130,7 +133,8 @@ class Denoising:
             return self.frozen[channel]
         if self.fixed_strength is not None:
             return self.fixed_strength
-        strength = self.temperature * prior.natural_strength(image) if self.temperature > 0 else 0.0
+        natural = prior.natural_strength if isinstance(image, np.ndarray) else prior.natural_strength_of_tensor
+        strength = self.temperature * natural(image) if self.temperature > 0 else 0.0
         return strength if math.isfinite(strength) else 0.0  # a flat image: any strength would do
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:

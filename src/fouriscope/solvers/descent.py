@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import DataFidelity, IntensityLoss, Minibatch, Sampler
 from fouriscope.forward.objects import RealArray
+from fouriscope.placement import belongs_on_device, on_device, on_host
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport
 from fouriscope.solvers.denoising import Denoising
@@ -23,6 +24,8 @@ from fouriscope.solvers.step_control import StepControl
 RETREATS_AT_MOST = 30
 # Minibatches of which the frames are announced before they are drawn, where frames are streamed from disk.
 DRAWS_AHEAD = 8
+# What :class:`StepControl` keeps in a state.
+BEFORE = ("before_s", "before_gradient")
 
 
 class WentAstrayError(Exception):
@@ -66,7 +69,15 @@ class Descent(Solver):
         Seed of the sampler and of the probes. Same seed, same result.
     truth
         Used only to report the SNR.
+
+    Attributes
+    ----------
+    stays_on_device
+        Whether the method's own arithmetic is that of arrays and of tensors alike. Its estimates then stay on the
+        device of the engine, and ``x`` is a copy; see :mod:`fouriscope.placement`.
     """
+
+    stays_on_device: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -93,8 +104,13 @@ class Descent(Solver):
 
     def go_to_start(self) -> None:
         self.journey.begin(self.sampler.population)
-        self._x = starting_point(self._start, self.fidelity, self.sampler.population)
+        self._x = self.placed(starting_point(self._start, self.fidelity, self.sampler.population))
         self.begin_at(self._x)
+
+    def placed(self, array: NDArray[Any]) -> RealArray:
+        """An array of x's shape where the method keeps it."""
+        engine = self.fidelity.model.engine
+        return on_device(array, engine) if self.stays_on_device and belongs_on_device(engine) else array
 
     @abstractmethod
     def iterate(self) -> StepReport:
@@ -161,7 +177,7 @@ class Descent(Solver):
     def find_step(self) -> None:
         """Measure γ before the first iteration."""
         # An object that EPRY began absorbs, and is noisy: the flat one bounds its curvature, and costs less.
-        at = np.zeros_like(self._x) if self._starts_with("epry") else self._x
+        at = np.zeros_like(self.x) if self._starts_with("epry") else self.x
         self._control.find(self.fidelity, at, self.sampler, self.rng)
 
     def _starts_with(self, name: StartName) -> bool:
@@ -186,7 +202,7 @@ class Descent(Solver):
         self.journey.steps += 1
         gradient = self.fidelity.model.object.tempered(s, gradient)
         if calibration is not None:
-            calibration.revise(self.fidelity, s, batch)
+            calibration.revise(self.fidelity, on_host(s), batch)
         elif self.sampler.is_fixed:
             self.watch_step(s, gradient)
         return Slope(misfit, gradient, batch)
@@ -213,7 +229,7 @@ class Descent(Solver):
         self._control.scale(bright[before].mean() / max(bright[population].mean(), 1 / len(population)))
         if begin_again and self._prepared:
             self.journey.begin(self.sampler.population)
-            self._control.find(self.fidelity, np.zeros_like(self._x), self.sampler.settled(), self.rng)
+            self._control.find(self.fidelity, np.zeros_like(self.x), self.sampler.settled(), self.rng)
             self._safeguard.begin_again()
             self.begin_at(self._x)
             self._began = self._iterations - 1  # not 0: that is the flat start, at which dark field says nothing
@@ -254,7 +270,7 @@ class Descent(Solver):
             "safeguard": self._safeguard.values(),
             "rng": self.rng.bit_generator.state,
         } | self.journey.state_values()
-        return SolverState(arrays, values)
+        return SolverState({name: on_host(array) for name, array in arrays.items()}, values)
 
     def load_estimate(self, state: SolverState) -> None:
         x = state.arrays["x"]
@@ -264,7 +280,7 @@ class Descent(Solver):
                 f"the saved estimate is {x.dtype} of shape {x.shape}, but this solver's is {model.dtype} of "
                 f"{model.x_shape}"
             )
-        self._x, self._has_estimate = x, True
+        self._x, self._has_estimate = self.placed(x), True
         self.journey.load(state.values, state.arrays)
         self._load_calibration(state)
 
@@ -273,18 +289,20 @@ class Descent(Solver):
         self.load_estimate(state)
         self.begin_at(self._x)  # what the method keeps must have the shapes that it would begin with
         own = {f"own.{name}": array for name, array in self.own_state().arrays.items()}
-        for name, like in (own | dict.fromkeys(("refuge", "before_s", "before_gradient"), self._x)).items():
+        for name, like in (own | dict.fromkeys(("refuge", *BEFORE), self.x)).items():
+            like = on_host(like)
             if name in arrays and (arrays[name].shape, arrays[name].dtype) != (like.shape, like.dtype):
                 raise InvalidInputError(
                     f"the saved {name} is {arrays[name].dtype} of shape {arrays[name].shape}, but this solver's is "
                     f"{like.dtype} of {like.shape}"
                 )
-        self.load_own_state(SolverState(state.part("own"), values["own"]))
-        self._control.load(float(values["step_size"]), arrays)
+        placed = {name: self.placed(array) for name, array in state.part("own").items()}
+        self.load_own_state(SolverState(placed, values["own"]))
+        self._control.load(float(values["step_size"]), {n: self.placed(arrays[n]) for n in BEFORE if n in arrays})
         self.denoise.temperature = float(values["temperature"])
         self._retreats, self._prepared = values["retreats"], values["prepared"]
         self._iterations = values["iterations"]
-        self._safeguard.load(values["safeguard"], arrays.get("refuge"))
+        self._safeguard.load(values["safeguard"], self.placed(arrays["refuge"]) if "refuge" in arrays else None)
         self.denoise.load_state_arrays(arrays)
         self.sampler.load_state_arrays(state.part("sampler"))
         self.rng.bit_generator.state = values["rng"]

@@ -90,6 +90,8 @@ class PnP(Descent):
     True
     """
 
+    stays_on_device = True
+
     def __init__(
         self,
         fidelity: DataFidelity,
@@ -145,9 +147,10 @@ class PnP(Descent):
             slope = self.slope(self._s)
             misfit += slope.misfit / steps
             frames += len(slope.batch.leds)
-            z = self._s - slope.gradient * slope.gradient.dtype.type(self.step_size)
+            # Plain floats: a number of NumPy's double would make doubles of arrays.
+            z = self._s - slope.gradient * float(self.step_size)
             q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
-            momentum = min((self._q - 1) / q, self._most_momentum)
+            momentum = float(min((self._q - 1) / q, self._most_momentum))
             if left:
                 x, velocity = z, z - self._previous
             else:
@@ -156,8 +159,8 @@ class PnP(Descent):
                 denoising = time.perf_counter() - denoising
                 velocity = x - self._previous
                 if steps > 1:
-                    velocity -= (x - z) * x.dtype.type(1 - 1 / steps)
-            self._s = x + velocity * x.dtype.type(momentum)
+                    velocity -= (x - z) * (1 - 1 / steps)
+            self._s = x + velocity * momentum
             self._previous, self._q = x, q
         self._x = x
         if self._choosing:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch, Sampler
 from fouriscope.forward.objects import RealArray
+from fouriscope.placement import namespace
 from fouriscope.reductions import distance, norm
 from fouriscope.solvers.step_size import curvature
 
@@ -58,7 +59,7 @@ class StepControl:
             return
         if self._before is not None:
             moved = distance(s, self._before[0])
-            if moved > ROUNDING * float(np.finfo(s.dtype).eps) * norm(s):
+            if moved > ROUNDING * float(namespace(s).finfo(s.dtype).eps) * norm(s):
                 seen = distance(gradient, self._before[1]) / moved
                 if math.isfinite(seen) and seen * self.size > 1:
                     self.size = 1 / seen

@@ -10,7 +10,8 @@ from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.grids import LEDs
-from fouriscope.forward.torch_optics import Tensor, TorchOptics, transmittance
+from fouriscope.forward.torch_optics import TorchOptics, transmittance
+from fouriscope.forward.torch_threads import Tensor
 
 
 @door_class

@@ -11,7 +11,7 @@ from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.grids import LEDs
-from fouriscope.forward.torch_optics import Tensor
+from fouriscope.forward.torch_threads import Tensor
 from fouriscope.torch.microscope import Microscope
 
 
