@@ -109,7 +109,7 @@ def test_the_background_is_measured_and_kept() -> None:
 
 
 def test_the_momentum_ends_when_many_frames_came() -> None:
-    one, everything = solver(problem(), batch=None), np.arange(81)
+    one, everything = solver(problem()), np.arange(81)
     one.solve(Iterations(12))
     assert one.own_state().values["q"] > 1
     one.measurements_changed(everything, everything[:30], everything, begin_again=True)
@@ -171,13 +171,14 @@ def test_the_automatic_strength_is_found_once() -> None:
     assert np.all(strengths == strengths[0])
 
 
-def test_a_run_goes_on_from_its_state_to_the_last_bit() -> None:
-    straight = solver(problem(), prior=TV, seed=1)
+@pytest.mark.parametrize("batch", [20, None])
+def test_a_run_goes_on_from_its_state_to_the_last_bit(batch: int | None) -> None:
+    straight = solver(problem(), prior=TV, seed=1, batch=batch)
     straight.solve(Iterations(14))
     state, records = straight.state(), list(straight.history)
     json.dumps(state.values)
     straight.solve(Iterations(22))
-    resumed = solver(problem(), prior=TV, seed=7)
+    resumed = solver(problem(), prior=TV, seed=7, batch=batch)
     resumed.load_state(state)
     resumed.history = History(records)
     resumed.solve(Iterations(22))
@@ -228,7 +229,46 @@ def test_a_prior_of_no_strength_holds_no_frequency_back() -> None:
     for prior, iterations in ((NoPrior, 40), (partial(TV, strength=1e-9), 80)):
         fidelity = problem(photons=None)
         fidelity.reweigh(np.where(fidelity.model.geometry.bright_field, 1.0, 100.0))
-        one = Spectral(fidelity, AllLEDs(np.arange(len(fidelity))), [prior(), prior()], balance=False)
+        everything = AllLEDs(np.arange(len(fidelity)))
+        one = Spectral(fidelity, everything, [prior(), prior()], balance=False, acceleration=False)
         one.solve(Iterations(iterations))
         errors.append(error(fidelity, one.x))
     assert errors[1] < errors[0]
+
+
+def test_with_all_frames_the_curvature_that_steps_show_saves_iterations() -> None:
+    """What plain steps reach in so many iterations, quasi-Newton ones reach in a quarter of them."""
+    found = {}
+    for acceleration, iterations in ((False, 100), (True, 25)):
+        fidelity = problem(photons=None)
+        one = solver(fidelity, batch=None, acceleration=acceleration, balance=False, background=0.0)
+        one.solve(Iterations(iterations))
+        found[acceleration] = error(fidelity, one.x)
+    assert found[True] < found[False]
+
+
+def test_both_ways_end_at_the_same_fixed_point() -> None:
+    """With a prior too: the direction is another one, and where the residual vanishes is not."""
+    found = []
+    for acceleration, iterations in ((False, 1500), (True, 300)):
+        one = Spectral(
+            problem(),
+            AllLEDs(np.arange(81)),
+            [TV(strength=1e-5), TV(strength=1e-5)],
+            start="epry",
+            balance=False,
+            acceleration=acceleration,
+        )
+        one.solve(Iterations(iterations))
+        found.append(one.fidelity.model.transmittance(one.x))
+    turn = np.vdot(found[0], found[1])
+    difference = np.linalg.norm(found[0] * turn / abs(turn) - found[1]) / np.linalg.norm(found[1])
+    assert difference < 2e-3
+
+
+def test_what_steps_have_shown_is_forgotten_when_frames_come() -> None:
+    one, everything = solver(problem(), batch=None), np.arange(81)
+    one.solve(Iterations(15))
+    assert any(name.startswith("secants.") for name in one.own_state().arrays)
+    one.measurements_changed(everything[:1], everything, everything, begin_again=False)
+    assert not any(name.startswith("secants.") for name in one.own_state().arrays)

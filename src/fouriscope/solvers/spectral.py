@@ -18,6 +18,7 @@ from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
 from fouriscope.solvers.descent import Descent
 from fouriscope.solvers.frame_worth import frame_worth, harmonic_mean, noise_background
+from fouriscope.solvers.secants import Secants
 from fouriscope.solvers.start import Start
 
 # Online, a step has half its length after so many passes over the frames: the noise of minibatches averages out.
@@ -33,7 +34,9 @@ MOMENTUM = 0.8
 class Spectral(Descent):
     r"""Ô ← V̂ − α [ Ĝ_B(v)/C_B + τ F(v − denoise_σ(v)) ] / (1 + τ)   at every frequency that the minibatch B sees.
 
-    v = o + β (o − o_before) carries on the last step, with β growing as Nesterov's to at most 0.8.
+    v = o + β (o − o_before) carries on the last step, with β growing as Nesterov's to at most 0.8. If all iterations
+    see the same frames, the steps themselves show the curvature, and the direction is that of a quasi-Newton method
+    instead (L-BFGS with three pairs, in the metric of the coverage; :class:`~fouriscope.solvers.secants.Secants`).
 
     For a wave o (``object="wave"``) and the amplitude loss. With u_i = H_i o, the loss of a frame is never above the
     quadratic ‖u_i − √y_i u_i⁰/\|u_i⁰\|‖² that touches it at the present estimate, and that is diagonal in the spectrum:
@@ -79,7 +82,8 @@ class Spectral(Descent):
         ε, in units of the bright field; "auto" is that of the loss, if it has one, otherwise it is measured when the
         solver begins. 0 is the plain loss.
     acceleration
-        Whether there is a momentum. Without it β = 0, and with all frames in each iteration the misfit never rises.
+        Whether there is a momentum, or a quasi-Newton direction if all iterations see the same frames. Without it
+        β = 0, and with all frames in each iteration the misfit never rises.
 
     References
     ----------
@@ -134,6 +138,7 @@ class Spectral(Descent):
             background = fidelity.loss.epsilon  # who made the loss has chosen it
         self.denoiser_weight, self.balance, self.background = float(denoiser_weight), balance, background
         self.acceleration = acceleration
+        self._secants = Secants()
         self._passes = 0.0
         self._settled = False
         self._worth: NDArray[np.float64] | None = None
@@ -156,6 +161,7 @@ class Spectral(Descent):
 
     def begin_at(self, x: RealArray) -> None:
         self._before, self._q = x, 1.0
+        self._secants.forget()
 
     def find_step(self) -> None:
         if self._control.automatic:
@@ -175,6 +181,7 @@ class Spectral(Descent):
         Solver.measurements_changed(self, leds, before, population, begin_again=begin_again)
         self._safeguard.measurements_changed(leds)
         self._known = None
+        self._secants.forget()
         if self._settled and begin_again:
             self._safeguard.begin_again()
             self._measure_background()
@@ -187,29 +194,49 @@ class Spectral(Descent):
         began = SETTLED if self._starts_with("flat") else 0
         if not self._settled and self._iterations >= began:
             self._settle()
-        x, real = self._x, self._x.dtype.type
-        q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
-        v = x + real(min((self._q - 1) / q, MOMENTUM)) * (x - self._before)
-        model, tau = self.fidelity.model, 0.0
-        slope = self.slope(v)
-        batch = slope.batch
+        same_frames = self.acceleration and self.sampler.is_fixed
+        start = self._x if same_frames else self._carried_on()
+        slope = self.slope(start)
+        batch, model = slope.batch, self.fidelity.model
         everything = len(batch.leds) == len(self.sampler.population)
-        alpha = self.step_size / (1.0 if everything else 1 + self._passes / PASSES_TO_FADE)
         coverage = self._coverage(model)
         seen = coverage if everything else self._covered(model, batch)
-        change = model.spectrum(_as_wave(slope.gradient))
-        change *= np.divide(real(0.5), seen, out=np.zeros_like(seen), where=seen > 0)  # ∇ by (a, b) is twice ∂d/∂ō
-        if any(prior.name != "none" for prior in self.priors):
-            tau = self.denoiser_weight
-            denoised = self.denoise(v, 1 / (2 * tau * harmonic_mean(coverage)))
-            change += model.spectrum(_as_wave(v - denoised)) * real(tau)
-        change *= np.where(seen > 0, real(alpha / (1 + tau)), real(0))
+        residual = self._residual(start, slope.gradient, seen, harmonic_mean(coverage))
+        alpha = self.step_size / (1.0 if everything else 1 + self._passes / PASSES_TO_FADE)
+        if same_frames:
+            root = np.sqrt(coverage)
+            change = self._secants.direction(
+                model.spectrum(_as_wave(start)) * root, residual * root, objective=slope.misfit
+            )
+            change *= np.divide(alpha, root, out=np.zeros_like(root), where=root > 0)
+        else:
+            change = residual * residual.real.dtype.type(-alpha)
         moved = model.inverse_spectrum(change, out=change)
-        self._before, self._q, self._x = x, q, v - np.stack([moved.real, moved.imag])
+        before, self._x = self._x, start + np.stack([moved.real, moved.imag])
+        self._before = before
         self._passes += batch.size / len(self.sampler.population)
         return StepReport(
-            slope.misfit, relative_distance(self._x, x), alpha, self.denoise.strengths[0], len(batch.leds)
+            slope.misfit, relative_distance(self._x, before), alpha, self.denoise.strengths[0], len(batch.leds)
         )
+
+    def _carried_on(self) -> RealArray:
+        """v, the estimate carried on by its last step."""
+        q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
+        share = min((self._q - 1) / q, MOMENTUM)
+        self._q = q
+        return np.asarray(self._x + self._x.dtype.type(share) * (self._x - self._before))
+
+    def _residual(self, v: RealArray, gradient: RealArray, seen: RealArray, typical: float) -> ComplexArray:
+        """[ Ĝ/C + τ F(v − denoise_σ(v)) ] / (1 + τ) at the frequencies that are ``seen``, 0 elsewhere."""
+        model, real, tau = self.fidelity.model, v.dtype.type, 0.0
+        residual = model.spectrum(_as_wave(gradient))
+        residual *= np.divide(real(0.5), seen, out=np.zeros_like(seen), where=seen > 0)  # ∇ by (a, b) is twice ∂d/∂ō
+        if any(prior.name != "none" for prior in self.priors):
+            tau = self.denoiser_weight
+            denoised = self.denoise(v, 1 / (2 * tau * typical))
+            residual += model.spectrum(_as_wave(v - denoised)) * real(tau)
+        residual *= np.where(seen > 0, real(1 / (1 + tau)), real(0))
+        return residual
 
     def _settle(self) -> None:
         """Take what the estimate leaves of the frames for noise, weigh them by it, and fix the prior's strength."""
@@ -221,6 +248,7 @@ class Spectral(Descent):
             self._worth = frame_worth(variances, fidelity.model.geometry.bright_field)
             fidelity.reweigh(fidelity.weights * self._worth)
             self._known = None
+        self._secants.forget()  # weights and prior are others now
         # d = T · (−log p): with w_j = s/σ_j² the mean of w_j σ_j² is s, and T = 2s/J.
         counted = fidelity.weights[leds] > 0
         scale = float(np.mean((fidelity.weights[leds] * variances[leds])[counted]))
@@ -254,6 +282,7 @@ class Spectral(Descent):
     def own_state(self) -> SolverState:
         arrays = {"weights": self.fidelity.weights} | ({} if self._known is None else {"coverage": self._full})
         arrays |= {"before": self._before} | ({} if self._worth is None else {"worth": self._worth})
+        arrays |= {f"secants.{name}": array for name, array in self._secants.state_arrays().items()}
         measured_at = None if self._known is None else self._known[1]
         values = {"passes": self._passes, "measured_at": measured_at, "settled": self._settled, "q": self._q}
         values |= {"strength": self.denoise.fixed_strength, "background": self.fidelity.loss.epsilon}
@@ -266,6 +295,7 @@ class Spectral(Descent):
         self._before, self._q = state.arrays.get("before", self._x), float(values.get("q", 1.0))
         self.fidelity.reweigh(state.arrays["weights"])
         self._worth = state.arrays.get("worth")
+        self._secants.load_state_arrays(state.part("secants"), _as_wave(self._x))
         self.denoise.fixed_strength = values["strength"]
         self._known = None
         if "coverage" in state.arrays:
