@@ -43,7 +43,7 @@ def test_contract(name: str, batch: int) -> None:
         assert np.isin(minibatch.leds, POPULATION).all()
         assert len(np.unique(minibatch.leds)) == len(minibatch.leds)
         assert (minibatch.weights > 0).all()
-        assert minibatch.size == (20 if name == "all" else batch)
+        assert minibatch.size in {"all": (20,), "warm-up": (batch, 20)}.get(name, (batch,))
         if name == "uniform":
             assert len(minibatch.leds) <= batch
         else:
@@ -179,3 +179,26 @@ def test_peeking_tells_what_comes_and_changes_nothing(name: str) -> None:
         np.testing.assert_array_equal(ahead[0].leds, drawn.leds)
         np.testing.assert_array_equal(ahead[0].weights, drawn.weights)
         np.testing.assert_array_equal(ahead[1].leds, peeking.peek(rng)[0].leds)
+
+
+def test_a_warm_up_is_stratified_at_first_and_then_everything() -> None:
+    warming, stratified = sampler_of("warm-up"), sampler_of("stratified")
+    rngs = [np.random.default_rng(3) for _ in range(2)]
+    assert warming.warm_up == 17  # five passes over 20 LEDs, six at a time
+    for _ in range(17):
+        assert not warming.is_fixed
+        np.testing.assert_array_equal(warming.draw(rngs[0]).leds, stratified.draw(rngs[1]).leds)
+    assert warming.is_fixed
+    assert warming.takes_all
+    np.testing.assert_array_equal(warming.draw(rngs[0]).leds, POPULATION)
+
+
+def test_a_warm_up_goes_on_where_it_was() -> None:
+    one, other = sampler_of("warm-up"), sampler_of("warm-up")
+    rng = np.random.default_rng(4)
+    for _ in range(16):
+        one.draw(rng)
+    other.load_state_arrays(one.state_arrays())
+    assert not other.is_fixed
+    other.draw(rng)
+    assert other.is_fixed

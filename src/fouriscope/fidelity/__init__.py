@@ -3,17 +3,11 @@
 from fouriscope.fidelity.arriving import ArrivingSampler
 from fouriscope.fidelity.camera_noise import CameraNoise, camera_noise
 from fouriscope.fidelity.data import DataFidelity, ValueAndGradient
+from fouriscope.fidelity.decks import EpochSampler, StratifiedSampler, WarmUp
 from fouriscope.fidelity.losses import AmplitudeLoss, CameraLoss, IntensityLoss, Loss, LossName, PoissonLoss, as_loss
 from fouriscope.fidelity.minibatch import Minibatch, Sampler
 from fouriscope.fidelity.pipeline import Contributions, Observer
-from fouriscope.fidelity.samplers import (
-    AllLEDs,
-    EpochSampler,
-    FixedSubset,
-    StratifiedSampler,
-    UniformSampler,
-    make_sampler,
-)
+from fouriscope.fidelity.samplers import AllLEDs, FixedSubset, UniformSampler, make_sampler
 
 __all__ = [
     "AllLEDs",
@@ -35,6 +29,7 @@ __all__ = [
     "StratifiedSampler",
     "UniformSampler",
     "ValueAndGradient",
+    "WarmUp",
     "as_loss",
     "camera_noise",
     "make_sampler",

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
+from fouriscope.fidelity.decks import StratifiedSampler
 from fouriscope.fidelity.minibatch import Minibatch
-from fouriscope.fidelity.samplers import StratifiedSampler
 
 # A frame that came late is drawn first until it was seen this often, or as often as the others of its side (bright or
 # dark field). An object needs some tens of visits to explain a frame; more would make up for a past in which there was

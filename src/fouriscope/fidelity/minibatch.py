@@ -38,11 +38,18 @@ class Minibatch:
         return f"Minibatch: {len(self.leds)} LEDs{weights}"
 
 
+def plain_minibatch(leds: NDArray[np.int64]) -> Minibatch:
+    """Each of ``leds`` once."""
+    return Minibatch(leds, np.ones(len(leds)), len(leds))
+
+
 class Sampler(ABC):
     """Draws minibatches; its state is a dictionary of arrays, so that a run can be continued exactly."""
 
     name: ClassVar[str]
     population: NDArray[np.int64]
+    warm_up: int = 0
+    """Draws after which all are alike, if there are some before that are not."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> Minibatch:

@@ -28,8 +28,10 @@ class Method(Section):
     poisson_background: Positive = Field(
         default=0.01, description="ε of the Poisson loss, in units of the empty bright field"
     )
-    sampler: Literal["stratified", "epochs", "uniform", "fixed", "all"] = Field(
-        default="stratified", description="how the frames of an iteration are chosen"
+    sampler: Literal["stratified", "epochs", "uniform", "fixed", "all", "warm-up"] = Field(
+        default="stratified",
+        description="how the frames of an iteration are chosen; "
+        '"warm-up" is minibatches for five passes, then all frames',
     )
     batch: Count | Literal["auto"] = Field(
         default="auto",

@@ -95,6 +95,12 @@ class Denoising:
                 self.fixed_strength = min(denoised, MOST_STRONGER * self.fixed_strength)
             self.reset()
 
+    def cool(self, temperature: float) -> None:
+        """The noise has proved to be less than when strengths were fixed: they fall with T, and never rise."""
+        if self.fixed_strength is not None:
+            self.fixed_strength *= min(temperature / self.temperature, 1.0)
+            self.temperature = temperature
+
     def freeze(self) -> None:
         """From now on every automatic strength stays as it was last."""
         self.frozen = [strength / self.factor for strength in self.strengths]

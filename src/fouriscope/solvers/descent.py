@@ -164,7 +164,7 @@ class Descent(Solver):
             self.find_step()
             self.denoise.reset()  # what a prior kept from an earlier run must not change this one
             self._prepared = True
-        self.denoise.take_temperature(self._x, self._iterations - self._began, self.sampler.population, self.rng)
+        self.take_temperature()
         self.journey.go_on()
         while True:
             try:
@@ -173,6 +173,10 @@ class Descent(Solver):
                 continue
             self._iterations += 1
             return report._replace(misfit=report.misfit * self.journey.misfit_factor)
+
+    def take_temperature(self) -> None:
+        """Measure before some iterations how strong automatic priors are."""
+        self.denoise.take_temperature(self._x, self._iterations - self._began, self.sampler.population, self.rng)
 
     def find_step(self) -> None:
         """Measure γ before the first iteration."""

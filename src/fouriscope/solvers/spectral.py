@@ -17,8 +17,9 @@ from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
 from fouriscope.solvers.descent import Descent
-from fouriscope.solvers.frame_worth import frame_worth, harmonic_mean, noise_background
+from fouriscope.solvers.frame_worth import harmonic_mean, noise_background
 from fouriscope.solvers.secants import Secants
+from fouriscope.solvers.settlement import Settlement
 from fouriscope.solvers.start import Start
 
 # Online, a step has half its length after so many passes over the frames: the noise of minibatches averages out.
@@ -55,9 +56,8 @@ class Spectral(Descent):
     weight for all it held back what bright-field frames alone see, a hundred times where dark frames weigh much more.
 
     What a frame is worth follows from how well a model can explain it at all. At the start (after ten iterations, if it
-    is flat) the residual variance σ_j² of every frame j is measured, noise and errors of the model alike, and with
-    ``balance`` its misfit counts with 1/σ_j² from then on, so that d is a negative log-likelihood but for a factor T. T
-    and the image at that time say how strong an automatic prior is (:meth:`Denoising.fix`); it then stays so.
+    is flat) and once more 30 iterations later, residuals are taken for noise. They weigh the frames (``balance``) and
+    say how strong an automatic prior is: :class:`~fouriscope.solvers.settlement.Settlement`. Until then it waits.
 
     A frame that is little but noise has √y > 0 wherever its noise is positive, and a fit of \|u\| to it finds light
     that is not there. So the loss compares √(\|u\|² + ε) with √(y + ε), where ε (``background``) is twice the noise of
@@ -140,10 +140,9 @@ class Spectral(Descent):
         self.acceleration = acceleration
         self._secants = Secants()
         self._passes = 0.0
-        self._settled = False
-        self._worth: NDArray[np.float64] | None = None
         self._known: tuple[ForwardModel | None, float] | None = None
         super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
+        self._settlement = Settlement(fidelity, self.denoise, balance=balance)
 
     @property
     def fades(self) -> bool:
@@ -167,6 +166,9 @@ class Spectral(Descent):
         if self._control.automatic:
             self._control.size = 1.0
 
+    def take_temperature(self) -> None:
+        pass  # residuals tell it
+
     def watch_step(self, s: RealArray, gradient: RealArray) -> None:
         pass  # the coverage bounds the curvature: there is nothing to find out
 
@@ -182,17 +184,17 @@ class Spectral(Descent):
         self._safeguard.measurements_changed(leds)
         self._known = None
         self._secants.forget()
-        if self._settled and begin_again:
+        if self._settlement.rounds and begin_again:
             self._safeguard.begin_again()
             self._measure_background()
-            self._settled, self._worth = False, None
+            self._settlement.begin_again()
             self.begin_at(self._x)
-        elif self._worth is not None:
-            self.fidelity.reweigh(self.fidelity.weights * self._worth)
+        else:
+            self._settlement.weigh()
 
     def iterate(self) -> StepReport:
-        began = SETTLED if self._starts_with("flat") else 0
-        if not self._settled and self._iterations >= began:
+        first = max(SETTLED if self._starts_with("flat") else 0, self.sampler.warm_up)
+        if self._settlement.is_due(self._iterations, first):
             self._settle()
         same_frames = self.acceleration and self.sampler.is_fixed
         start = self._x if same_frames else self._carried_on()
@@ -231,7 +233,8 @@ class Spectral(Descent):
         model, real, tau = self.fidelity.model, v.dtype.type, 0.0
         residual = model.spectrum(_as_wave(gradient))
         residual *= np.divide(real(0.5), seen, out=np.zeros_like(seen), where=seen > 0)  # ∇ by (a, b) is twice ∂d/∂ō
-        if any(prior.name != "none" for prior in self.priors):
+        automatic = any(prior.strength == "auto" for prior in self.priors)
+        if any(prior.name != "none" for prior in self.priors) and (self._settlement.rounds or not automatic):
             tau = self.denoiser_weight
             denoised = self.denoise(v, 1 / (2 * tau * typical))
             residual += model.spectrum(_as_wave(v - denoised)) * real(tau)
@@ -239,29 +242,22 @@ class Spectral(Descent):
         return residual
 
     def _settle(self) -> None:
-        """Take what the estimate leaves of the frames for noise, weigh them by it, and fix the prior's strength."""
-        fidelity, leds = self.fidelity, self.sampler.population
-        pixels = np.array([np.count_nonzero(fidelity.mask_of(int(led))) for led in leds])
-        variances = np.full(len(fidelity), np.nan)
-        variances[leds] = fidelity.misfits(self._x, leds) / np.maximum(pixels, 1)
-        if self.balance:
-            self._worth = frame_worth(variances, fidelity.model.geometry.bright_field)
-            fidelity.reweigh(fidelity.weights * self._worth)
-            self._known = None
-        self._secants.forget()  # weights and prior are others now
-        # d = T · (−log p): with w_j = s/σ_j² the mean of w_j σ_j² is s, and T = 2s/J.
-        counted = fidelity.weights[leds] > 0
-        scale = float(np.mean((fidelity.weights[leds] * variances[leds])[counted]))
-        # Amplitudes tell half of what a wave is: the curvature of d along it is C, not 2C.
-        self.denoise.fix(2 * scale / len(leds), self._x, 1 / harmonic_mean(self._coverage(fidelity.model)))
-        self._settled = True
+        first = not self._settlement.rounds
+        temperature = self._settlement.settle(self._x, self.sampler.population, self._iterations)
+        self._known = None
+        if first:
+            # Amplitudes tell half of what a wave is: the curvature of d along it is C, not 2C.
+            self.denoise.fix(temperature, self._x, 1 / harmonic_mean(self._coverage(self.fidelity.model)))
+            self._secants.forget()  # weights and prior are others now
+        else:
+            self.denoise.cool(temperature)
+            self.begin_at(self._x)
 
     def settle_like(self, other: Self) -> None:
         """Weigh the frames and fix the strength as ``other`` has, too."""
         super().settle_like(other)
-        self.fidelity.reweigh(other.fidelity.weights)
-        self.denoise.fixed_strength = other.denoise.fixed_strength
-        self._known, self._settled = None, other._settled
+        self._settlement.like(other._settlement)
+        self._known = None
 
     def _covered(self, model: ForwardModel, batch: Minibatch) -> RealArray:
         return model.coverage(batch.leds, batch.weights * self.fidelity.weights[batch.leds] / batch.size)
@@ -280,23 +276,21 @@ class Spectral(Descent):
         self.fidelity.loss = AmplitudeLoss(float(state.values["own"].get("background", 0.0)))
 
     def own_state(self) -> SolverState:
-        arrays = {"weights": self.fidelity.weights} | ({} if self._known is None else {"coverage": self._full})
-        arrays |= {"before": self._before} | ({} if self._worth is None else {"worth": self._worth})
+        arrays = self._settlement.state_arrays() | {"before": self._before}
+        arrays |= {} if self._known is None else {"coverage": self._full}
         arrays |= {f"secants.{name}": array for name, array in self._secants.state_arrays().items()}
         measured_at = None if self._known is None else self._known[1]
-        values = {"passes": self._passes, "measured_at": measured_at, "settled": self._settled, "q": self._q}
-        values |= {"strength": self.denoise.fixed_strength, "background": self.fidelity.loss.epsilon}
+        values = {"passes": self._passes, "measured_at": measured_at, "q": self._q}
+        values |= self._settlement.state_values() | {"background": self.fidelity.loss.epsilon}
         return SolverState(arrays, values)
 
     def load_own_state(self, state: SolverState) -> None:
         values = state.values
-        self._passes, self._settled = float(values["passes"]), bool(values["settled"])
+        self._passes = float(values["passes"])
         # A checkpoint of before there was momentum begins it anew.
         self._before, self._q = state.arrays.get("before", self._x), float(values.get("q", 1.0))
-        self.fidelity.reweigh(state.arrays["weights"])
-        self._worth = state.arrays.get("worth")
+        self._settlement.load(state.arrays, values)
         self._secants.load_state_arrays(state.part("secants"), _as_wave(self._x))
-        self.denoise.fixed_strength = values["strength"]
         self._known = None
         if "coverage" in state.arrays:
             self._full = state.arrays["coverage"]
