@@ -29,6 +29,7 @@ BENCHMARKS = (
     "quality",
     "steps",
     "passes",
+    "waves",
     "alignment",
     "calibration",
     "die",
