@@ -3,10 +3,11 @@ from a flat start, beside EPRY."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,11 +15,12 @@ from benchmarks.calibration_problems import ELECTRONS, ZOOM, Problem, beyond_the
 from benchmarks.calibration_runs import CountingFidelity, Run, epry, in_window
 from benchmarks.report import bar, table
 from fouriscope.calibration import Calibration, ZernikePupil
-from fouriscope.fidelity import AllLEDs, Sampler, StratifiedSampler, WarmUp
+from fouriscope.fidelity import AllLEDs, DataFidelity, Sampler, StratifiedSampler, WarmUp
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray, automatic_margin
+from fouriscope.parallel import threads
 from fouriscope.priors import TV, NoPrior, Prior
-from fouriscope.solvers import Iterations, Record, Solver, Spectral
+from fouriscope.solvers import EPRY, Iterations, Record, Solver, Spectral
 
 PASSES = (3, 10, 30, 50)
 BATCH = 20
@@ -29,6 +31,8 @@ BARS = {
     "every second LED": {30: 0.04},
 }
 JUDGED = "warm-up, TV"
+# Levels of the NRMSE whose CPU-seconds are compared, our EPRY's best being 1, within so many passes.
+LEVELS, SECONDS_BAR, MOST = (0.05, 0.03), 0.6, 150
 
 
 def main() -> None:
@@ -40,6 +44,7 @@ def main() -> None:
     plain = partial(epry, field, with_margin(field.model, wide), order="random", decay=0.3, passes=PASSES)
     _report("field that goes on", field, wide, [], plain)
     _report("every second LED", sparse, 0, [ZernikePupil], partial(epry, sparse, **recovering))
+    _seconds(pupil)
 
 
 def _report(
@@ -78,6 +83,26 @@ def spectral(
     problem: Problem, margin: int, sampler: Sampler, prior: type[Prior], calibrators: Sequence[type[ZernikePupil]]
 ) -> Run:
     """The errors when ``PASSES`` · J LEDs have been evaluated, those that weigh the frames included."""
+    solver = spectral_solver(problem, margin, sampler, prior, calibrators)
+    fidelity = solver.fidelity
+    assert isinstance(fidelity, CountingFidelity)
+    run, waiting, count = Run(), list(PASSES), len(fidelity)
+
+    def see(_: Solver, record: Record) -> bool:
+        del record
+        ahead = count if sampler.is_fixed else BATCH
+        while waiting and fidelity.evaluated + ahead > waiting[0] * count:
+            run.note(waiting.pop(0), problem, in_window(fidelity.model, solver.x))
+        return not waiting
+
+    solver.solve(Iterations(max(PASSES) * count), [see])
+    return run
+
+
+def spectral_solver(
+    problem: Problem, margin: int, sampler: Sampler, prior: type[Prior], calibrators: Sequence[type[ZernikePupil]]
+) -> Spectral:
+    """From a flat start, with automatic strengths."""
     believed = problem.model
     side = ZOOM * (believed.frame_shape[0] + 2 * margin)
     model = ForwardModel(
@@ -93,17 +118,64 @@ def spectral(
     solver = Spectral(fidelity, sampler, [prior(), prior()], seed=0)
     if calibrators:
         solver.calibration = Calibration([one() for one in calibrators])
-    run, waiting, count = Run(), list(PASSES), len(fidelity)
+    return solver
+
+
+def _seconds(problem: Problem) -> None:
+    """CPU-seconds of one thread until the field is right to so much, the search for a step and weights included."""
+    leds, bright = np.arange(len(problem.model)), problem.model.geometry.bright_field
+
+    def warm() -> Solver:
+        return spectral_solver(problem, 0, WarmUp(leds, BATCH, bright), TV, [ZernikePupil])
+
+    def sweeps(model: ForwardModel, order: Literal["na", "random"], pupil_step: float, decay: float) -> Solver:
+        fidelity = DataFidelity(model, problem.frames, loss="amplitude")
+        return EPRY(fidelity, AllLEDs(leds), order=order, pupil_step=pupil_step, decay=decay, seed=0)
+
+    ways: dict[str, Callable[[], Solver]] = {
+        JUDGED: warm,
+        "EPRY, from the axis outwards": partial(sweeps, problem.model, "na", 1.0, 0.0),
+        "EPRY, random order, decay 0.3": partial(sweeps, problem.model, "random", 1.0, 0.3),
+        "EPRY that is told the pupil": partial(sweeps, problem.lens, "random", 0.0, 0.3),
+    }
+    found = {}
+    with threads(1):
+        for way, make in ways.items():
+            seconds_to(problem, make())  # compiles
+            found[way] = seconds_to(problem, make())
+    best = {level: min(found[way][level] for way in ways if way != JUDGED) for level in LEVELS}
+    rows = []
+    for way, seconds in found.items():
+        cells = []
+        for level in LEVELS:
+            beside = seconds[level] / best[level]
+            cells.append(f"{seconds[level]:.2f}")
+            if way == JUDGED:
+                cells[-1] += (
+                    f", {beside:.2f} of EPRY's best {' '.join(bar(f'CPU-s to {level:g}', beside, SECONDS_BAR))}"
+                )
+        rows.append([way, *cells])
+    header = ("way", *(f"CPU-s to {level:g}" for level in LEVELS))
+    table(f"Unknown pupil: CPU-seconds of one thread, at most {MOST} passes", header, rows)
+
+
+def seconds_to(problem: Problem, solver: Solver) -> dict[float, float]:
+    """The clock stands still while the error is measured; infinite where a level is never reached."""
+    found = dict.fromkeys(LEVELS, math.inf)
+    spent, resumed = 0.0, time.process_time()
 
     def see(_: Solver, record: Record) -> bool:
-        del record
-        ahead = count if sampler.is_fixed else BATCH
-        while waiting and fidelity.evaluated + ahead > waiting[0] * count:
-            run.note(waiting.pop(0), problem, in_window(fidelity.model, solver.x))
-        return not waiting
+        nonlocal spent, resumed
+        spent += time.process_time() - resumed
+        error = problem.error(in_window(solver.fidelity.model, solver.x))
+        for level in LEVELS:
+            if error <= level:
+                found[level] = min(found[level], spent)
+        resumed = time.process_time()
+        return all(map(math.isfinite, found.values())) or record.frames_seen > MOST * len(problem.model)
 
-    solver.solve(Iterations(max(PASSES) * count), [see])
-    return run
+    solver.solve(Iterations(MOST * len(problem.model)), [see])
+    return found
 
 
 def every_second_led(problem: Problem) -> Problem:
