@@ -31,8 +31,9 @@ BARS = {
     "every second LED": {30: 0.04},
 }
 JUDGED = "warm-up, TV"
+TOLD = "EPRY that is told the pupil"  # for comparison: it solves an easier problem
 # Levels of the NRMSE whose CPU-seconds are compared, our EPRY's best being 1, within so many passes.
-LEVELS, SECONDS_BAR, MOST = (0.05, 0.03), 0.6, 150
+LEVELS, SECONDS_BAR, MOST = (0.05, 0.03), 0.6, 50
 
 
 def main() -> None:
@@ -136,14 +137,15 @@ def _seconds(problem: Problem) -> None:
         JUDGED: warm,
         "EPRY, from the axis outwards": partial(sweeps, problem.model, "na", 1.0, 0.0),
         "EPRY, random order, decay 0.3": partial(sweeps, problem.model, "random", 1.0, 0.3),
-        "EPRY that is told the pupil": partial(sweeps, problem.lens, "random", 0.0, 0.3),
+        TOLD: partial(sweeps, problem.lens, "random", 0.0, 0.3),
     }
     found = {}
     with threads(1):
         for way, make in ways.items():
-            seconds_to(problem, make())  # compiles
+            make().step()  # compiles
             found[way] = seconds_to(problem, make())
-    best = {level: min(found[way][level] for way in ways if way != JUDGED) for level in LEVELS}
+    rivals = [way for way in ways if way not in (JUDGED, TOLD)]
+    best = {level: min(found[way][level] for way in rivals) for level in LEVELS}
     rows = []
     for way, seconds in found.items():
         cells = []
@@ -151,9 +153,7 @@ def _seconds(problem: Problem) -> None:
             beside = seconds[level] / best[level]
             cells.append(f"{seconds[level]:.2f}")
             if way == JUDGED:
-                cells[-1] += (
-                    f", {beside:.2f} of EPRY's best {' '.join(bar(f'CPU-s to {level:g}', beside, SECONDS_BAR))}"
-                )
+                cells[-1] += f", {beside:.2f} of EPRY's {' '.join(bar(f'CPU-s to {level:g}', beside, SECONDS_BAR))}"
         rows.append([way, *cells])
     header = ("way", *(f"CPU-s to {level:g}" for level in LEVELS))
     table(f"Unknown pupil: CPU-seconds of one thread, at most {MOST} passes", header, rows)
