@@ -181,3 +181,15 @@ def test_a_slice_that_fails_leaves_its_thread_as_it_was() -> None:
             run_sliced(fail, 2)
         run_sliced(lambda start, stop: shares.append((start, stop)), 2)
     assert sorted(shares) == [(0, 1), (1, 2)]
+
+
+def test_every_slice_sees_which_warnings_the_caller_has_switched_off() -> None:
+    """Warnings are errors in the tests: an overflow in a thread of the pool would raise."""
+    found = np.zeros(8)
+
+    def overflow(start: int, stop: int) -> None:
+        found[start:stop] = np.exp(np.full(stop - start, 1e4))
+
+    with threads(4), np.errstate(over="ignore"):
+        run_sliced(overflow, 8)
+    assert np.isinf(found).all()

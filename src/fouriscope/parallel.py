@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import cache
 from itertools import pairwise
 
@@ -103,7 +103,10 @@ def run_sliced(work: Callable[[int, int], object], total: int) -> None:
         work(*slices[0])
         return
     # The calling thread takes the first slice itself: one hand-over less, and no idle core.
-    futures = [_pool(len(slices) - 1).submit(_run_slice, work, start, stop) for start, stop in slices[1:]]
+    # The others see its context: NumPy keeps there which warnings the caller has switched off.
+    futures = [
+        _pool(len(slices) - 1).submit(copy_context().run, _run_slice, work, start, stop) for start, stop in slices[1:]
+    ]
     try:
         _run_slice(work, *slices[0])
     finally:
