@@ -39,7 +39,8 @@ def described(folder: Path, **frames: Any) -> RunConfig:
     rng = np.random.default_rng(0)
     stack = rng.poisson(200.0, (49, *WHOLE)).astype(np.uint16)
     stack[::5, 50, 40] = 4095  # saturated in some frames, inside the region
-    np.save(folder / "frames.npy", stack)
+    if not (folder / "frames.npy").exists():  # frames that are in use must not change
+        np.save(folder / "frames.npy", stack)
     keys = {"path": "frames.npy", "background": 30.0, "floor": 5.0, "gain": 200.0, "saturation": 4095.0, "reject": [3]}
     document = {"frames": keys | frames, "microscope": SCOPE, "illumination": LEDS}
     return parse_config(document, where="test")
@@ -139,9 +140,8 @@ class TestLoad:
     def test_a_description_and_its_folder(self, tmp_path: Path) -> None:
         document = described(tmp_path, roi=list(REGION)).model_dump(mode="json", exclude_unset=True)
         (tmp_path / "acquisition.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
-        expected = region(tmp_path)  # first: it writes the frames anew
         for path in (tmp_path, tmp_path / "acquisition.toml"):
-            same(fs.load(path), expected)
+            same(fs.load(path), region(tmp_path))
 
     def test_frames_are_read_as_import_reads_them(self, tmp_path: Path) -> None:
         described(tmp_path)
