@@ -9,6 +9,7 @@ from fouriscope.alignment.exposure import ExposureFit, find_exposure
 from fouriscope.alignment.focus import FocusFit, find_focus
 from fouriscope.alignment.orientation import ORIENTATIONS, Orientation
 from fouriscope.alignment.place import PlaceFit, find_place
+from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.rotation import RotationFit, find_rotation
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.trials import Trials
@@ -34,6 +35,7 @@ __all__ = [
     "find_na",
     "find_place",
     "find_rotation",
+    "likeness",
     "refine_array",
     "sides",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,23 +11,31 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.array import refine_array
 from fouriscope.alignment.brightness import frame_means, misplaced, place_by_brightness, sides_of_frames
 from fouriscope.alignment.circles import TooFewBrightFramesError, find_array
-from fouriscope.alignment.orientation import ORIENTATIONS, Orientation
+from fouriscope.alignment.orientation import AS_DESCRIBED, ORIENTATIONS, Orientation
+from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import LEDArray
 
 # Short reconstructions need this many bright frames that surely hold direct light.
 LEAST_FRAMES = 5
+# Another orientation must predict unseen frames better than the described one by this share, and by so much at least;
+# within as much, nobody can tell.
+CLEARLY, LEAST_LIKENESS = 0.05, 0.01
+# Its misfit of the bright frames may be worse by this share; if nothing can be predicted, it must be so much better.
+WORSE, BETTER = 0.1, 0.2
 
 
 @dataclass(frozen=True, eq=False)
 class PlaceFit:
-    """For each orientation of the array, its best place and the misfit of the bright frames there.
+    """For each orientation of the array, its best place and how well it explains the frames there.
 
     Attributes
     ----------
     arrays, misfits
-        The array at its best place, and the misfit there.
+        The array at its best place, and the misfit of the bright frames there.
+    likeness
+        How well inner LEDs predict outer ones there (:func:`~fouriscope.alignment.prediction.likeness`).
     misfit_before
         Misfit of the array as described.
     misplaced, misplaced_before
@@ -35,22 +44,50 @@ class PlaceFit:
 
     arrays: dict[Orientation, LEDArray]
     misfits: dict[Orientation, float]
+    likeness: dict[Orientation, float]
     misfit_before: float
     misplaced: dict[Orientation, int]
     misplaced_before: int
 
     @property
     def best(self) -> Orientation:
-        return min(self.misfits, key=lambda orientation: (self.misplaced[orientation], self.misfits[orientation]))
+        """The described orientation, unless another one predicts unseen frames clearly better.
+
+        The other one must also explain the bright frames about as well. If nothing can be predicted (without a dark
+        field, say), it must explain them clearly better.
+        """
+        described = self.misfits[AS_DESCRIBED]
+        if all(map(math.isnan, self.likeness.values())):
+            best = min(self.misfits, key=lambda one: (self.misplaced[one], self.misfits[one]))
+            return best if self.misfits[best] < (1 - BETTER) * described else AS_DESCRIBED
+        undecided = self.undecided(AS_DESCRIBED)
+        rivals = [one for one in self.misfits if one not in undecided and self.misfits[one] <= (1 + WORSE) * described]
+        return max((AS_DESCRIBED, *rivals), key=self._known_likeness)
+
+    def undecided(self, orientation: Orientation) -> list[Orientation]:
+        """Those that predict unseen frames about as well as ``orientation``, or better by too little to count.
+
+        If nothing can be predicted, nothing is decided.
+        """
+        level = self._known_likeness(orientation)
+        margin = max(CLEARLY * abs(level), LEAST_LIKENESS)
+        return [one for one in self.likeness if one != orientation and abs(self._known_likeness(one) - level) <= margin]
+
+    def _known_likeness(self, orientation: Orientation) -> float:
+        found = self.likeness[orientation]
+        return 0.0 if math.isnan(found) else found
 
 
 def find_place(acquisition: Acquisition) -> PlaceFit:
-    """Place and orientation of the array, by short reconstructions of the bright frames.
+    """Place of the array by short reconstructions of the bright frames, and its orientation by what they predict.
 
     For each orientation three places are tried: the described one, the one that brings the bright frames inside the
     pupil (:func:`~fouriscope.alignment.brightness.place_by_brightness`) and the one that the circles in their spectra
     show (:func:`~fouriscope.alignment.find_array`). From the best of them the array is moved as a whole to where the
     bright frames are explained best.
+
+    Misfits of the bright frames do not decide the orientation: with a wrong one, an object with several turns of phase
+    explains them as well. What inner LEDs then predict of outer ones decides.
 
     Raises :class:`~fouriscope.alignment.circles.TooFewBrightFramesError` if too few frames are surely bright.
 
@@ -99,4 +136,5 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
         arrays[orientation] = min((start, as_array(fit.illumination)[0]), key=judged)
         misfits[orientation] = trials.misfit(illumination=arrays[orientation])
     counts = {orientation: wrong(found) for orientation, found in arrays.items()}
-    return PlaceFit(arrays, misfits, trials.misfit(illumination=array), counts, wrong(array))
+    predicted = {one: likeness(replace(acquisition, illumination=found)) for one, found in arrays.items()}
+    return PlaceFit(arrays, misfits, predicted, trials.misfit(illumination=array), counts, wrong(array))

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.brightness import counted_pixels
+from fouriscope.alignment.prediction import Unseen
 from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
-from fouriscope.forward import ForwardModel
-from fouriscope.forward.objects import RealArray
 from fouriscope.optics import Adjusted, Illumination
 
 # Turns that are tried at a time, in radians.
 ANGLES = np.radians(np.arange(-5.0, 5.01, 0.5))
 AS_IT_IS = len(ANGLES) // 2
-# In units of the NA: LEDs within such a radius predict those up to so much farther out.
-RADII, NEXT = (1.0, 1.4, 1.8, 2.2, 2.6, 3.0), 0.5
-# LEDs this near to the pupil's edge, in NAs, are not used: whether their direct light passes outweighs all else.
-EDGE = 0.03
-# A radius is used if there are this many LEDs inside it and this many next to it.
-LEAST_INSIDE, LEAST_NEXT = 5, 4
 # The mean improvement of the likeness must be this many times its standard error.
 EVIDENCE = 1.5
 # The prediction itself improves with the turn that it led to.
@@ -94,11 +86,11 @@ def find_rotation(acquisition: Acquisition, *, trials: Trials | None = None) -> 
         place = array.moved(turn=angle)
         return place if shifts is None else Adjusted(place, shifts)
 
-    measured = _amplitudes(trials.patch)
+    unseen = Unseen(trials)
     turn, evidence = 0.0, 0.0
     for index in range(ROUNDS):
         lights = [turned(turn + float(angle)) for angle in ANGLES]
-        likeness = _likeness(trials, lights, *measured)
+        likeness = unseen.likeness(lights, AS_IT_IS)
         step, certainty = _best(likeness) if likeness.size else (0.0, 0.0)
         evidence = certainty if not index else evidence
         if certainty < EVIDENCE:
@@ -126,57 +118,3 @@ def _best(likeness: NDArray[np.float64]) -> tuple[float, float]:
         curvature = before - 2 * here + after
         shift = 0.5 * (before - after) / curvature if curvature < 0 else 0.0
     return float(ANGLES[best] + shift * (ANGLES[1] - ANGLES[0])), evidence
-
-
-def _likeness(
-    trials: Trials, lights: list[Illumination], measured: NDArray[np.float64], counts: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """For each of ``lights`` (the middle one is that of the reconstructions), the correlation of every frame asked."""
-    patch = trials.patch
-    radii = np.stack([np.hypot(*light.directions(patch.patch_center).T) for light in lights]) / patch.optics.na
-    clear = (radii.max(axis=0) < 1 - EDGE) | (radii.min(axis=0) > 1 + EDGE)
-    here, weights = radii[AS_IT_IS], patch.frame_weights
-    found = [np.empty((len(lights), 0))]
-    for radius in RADII:
-        inside = (here < radius) & (weights > 0)
-        beside = np.flatnonzero((here >= radius) & (here < radius + NEXT) & (weights > 0) & clear)
-        if np.count_nonzero(inside) < LEAST_INSIDE or len(beside) < LEAST_NEXT:
-            continue
-        model = trials.model(lights[AS_IT_IS])
-        solver = trials.sweeps(model, replace(patch, weights=np.where(inside, weights, 0.0)), free_pupil=True)
-        model = solver.model
-        found.append(
-            np.stack(
-                [
-                    _correlations(model.revised(illumination=light), solver.x, beside, measured[beside], counts[beside])
-                    for light in lights
-                ]
-            )
-        )
-    return np.concatenate(found, axis=1)
-
-
-def _correlations(
-    model: ForwardModel,
-    x: RealArray,
-    leds: NDArray[np.int64],
-    measured: NDArray[np.float64],
-    counts: NDArray[np.bool_],
-) -> NDArray[np.float64]:
-    predicted = _centred(np.sqrt(np.asarray(model.intensity(x, leds), np.float64)), counts)
-    norms = np.linalg.norm(predicted, axis=(1, 2)) * np.linalg.norm(measured, axis=(1, 2))
-    products = np.einsum("brc,brc->b", predicted, measured)
-    return np.asarray(np.divide(products, norms, out=np.zeros_like(products), where=norms > 0))
-
-
-def _amplitudes(patch: Acquisition) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """√y of every frame without its mean, and where it counts."""
-    frames = [np.asarray(patch.frames.frame(led), np.float64) for led in range(len(patch))]
-    counts = np.stack([counted_pixels(patch, led, frame) for led, frame in enumerate(frames)])
-    return _centred(np.sqrt(np.maximum(np.where(counts, np.stack(frames), 0.0), 0.0)), counts), counts
-
-
-def _centred(images: NDArray[np.float64], counts: NDArray[np.bool_]) -> NDArray[np.float64]:
-    pixels = np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)
-    means = np.where(counts, images, 0.0).sum(axis=(1, 2), keepdims=True) / pixels
-    return np.where(counts, images - means, 0.0)

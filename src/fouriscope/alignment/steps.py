@@ -19,6 +19,7 @@ from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
 from fouriscope.alignment.orientation import AS_DESCRIBED
 from fouriscope.alignment.place import find_place
+from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
@@ -27,9 +28,6 @@ from fouriscope.optics import Adjusted, Illumination, LEDArray
 # Another place must explain the bright frames this much better than the described one, and so much more for each pitch
 # of the distance, unless fewer frames are then on the wrong side of the pupil's edge.
 BETTER_PLACE, BETTER_PER_PITCH = 0.05, 0.3
-# Another orientation must explain the frames this much better than the described one; within as much of it, nobody
-# can tell.
-BETTER_ORIENTATION = 0.2
 
 Tell = Callable[[str], object]
 
@@ -40,17 +38,18 @@ def by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
     except TooFewBrightFramesError as error:
         say(f"place: not searched for: {error}")
         return acquisition
-    best, described = fit.misfits[fit.best], fit.misfits[AS_DESCRIBED]
-    if best < (1 - BETTER_ORIENTATION) * described and fit.best != AS_DESCRIBED:
+    if fit.best != AS_DESCRIBED:
         say(
-            f"place: orientation {fit.best} (or {fit.best.twin}; intensities cannot tell): misfit of the bright "
-            f"frames {best:.4g}, as described {described:.4g}; {_place(fit.arrays[fit.best])}"
+            f"place: orientation {fit.best} (or {fit.best.twin}; intensities cannot tell): unseen frames are predicted "
+            f"better, correlation {fit.likeness[fit.best]:.2f}, as described {fit.likeness[AS_DESCRIBED]:.2f}; "
+            f"{_place(fit.arrays[fit.best])}"
         )
         return replace(acquisition, illumination=fit.arrays[fit.best])
-    others = [o for o in fit.misfits if o != AS_DESCRIBED and fit.misfits[o] * (1 - BETTER_ORIENTATION) < described]
+    others = fit.undecided(AS_DESCRIBED)
     orientation = "orientation as described"
     if others:
-        orientation += f", but bright frames cannot tell it from {' or '.join(map(str, others))}"
+        orientation += f", but the frames cannot tell it from {' or '.join(map(str, others))}"
+    described = fit.misfits[AS_DESCRIBED]
     fewer = fit.misplaced[AS_DESCRIBED] < fit.misplaced_before
     array, (before, shifts) = fit.arrays[AS_DESCRIBED], as_array(acquisition.illumination)
     pitches = float(np.hypot(*np.subtract(array.offset, before.offset))) / lattice_pitch(before)
@@ -131,6 +130,16 @@ def aperture(acquisition: Acquisition, described: Illumination, say: Tell) -> fl
         f"(misfit {best.misfit_before:.4g} → {best.misfit_after:.4g})"
     )
     return best.na
+
+
+def if_predicted_better(other: Acquisition, acquisition: Acquisition, what: str, say: Tell) -> Acquisition:
+    """``other``, if it predicts unseen frames better than ``acquisition`` (:func:`likeness`), or if nobody can tell."""
+    na = acquisition.optics.na
+    before, after = likeness(acquisition), likeness(other, na=na)
+    if not after < before:
+        return other
+    say(f"{what} is not used: unseen frames are predicted worse with it (correlation {before:.3f} → {after:.3f})")
+    return acquisition
 
 
 def sized(acquisition: Acquisition, described: Acquisition, say: Tell) -> Acquisition:

@@ -1,0 +1,98 @@
+"""How well inner LEDs predict the frames of outer ones, which no gain, exposure or adapted object can feign."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.brightness import counted_pixels
+from fouriscope.alignment.trials import Trials
+from fouriscope.forward import ForwardModel
+from fouriscope.forward.objects import RealArray
+from fouriscope.optics import Illumination
+
+Floats = NDArray[np.float64]
+
+# In units of the NA: LEDs within such a radius predict those up to so much farther out.
+RADII, NEXT = (1.0, 1.4, 1.8, 2.2, 2.6, 3.0), 0.5
+# LEDs this near to the pupil's edge, in NAs, are not asked: whether their direct light passes outweighs all else.
+EDGE = 0.03
+# A radius is used if there are this many LEDs inside it and this many next to it.
+LEAST_INSIDE, LEAST_NEXT = 5, 4
+
+
+def likeness(acquisition: Acquisition, *, na: float | None = None) -> float:
+    """The mean correlation of outer frames with what inner LEDs predict of them, or NaN if none can be predicted.
+
+    LEDs within some radius are reconstructed by a few sweeps of EPRY, pupil included. Their spectrum predicts a part of
+    the frames next to them, which have not been used. An object adapts to a wrong place or aperture until it
+    explains the frames that it is made from; what it then predicts of others is worse.
+
+    Parameters
+    ----------
+    acquisition
+        The frames, and a belief about the microscope.
+    na
+        The unit of the radii. Beliefs that differ in their aperture are comparable if they share it; by default, it is
+        the aperture of ``acquisition``.
+    """
+    trials = Trials.of(acquisition)
+    found = Unseen(trials).likeness([trials.patch.illumination], 0, na=na)
+    return float(found.mean()) if found.size else math.nan
+
+
+class Unseen:
+    """The frames of a patch, to be compared with predictions from other frames."""
+
+    def __init__(self, trials: Trials) -> None:
+        patch = self.patch = trials.patch
+        self.trials = trials
+        frames = [np.asarray(patch.frames.frame(led), np.float64) for led in range(len(patch))]
+        self.counts = np.stack([counted_pixels(patch, led, frame) for led, frame in enumerate(frames)])
+        amplitudes = np.sqrt(np.maximum(np.where(self.counts, np.stack(frames), 0.0), 0.0))
+        self.amplitudes = _centred(amplitudes, self.counts)
+
+    def likeness(self, lights: Sequence[Illumination], used: int, *, na: float | None = None) -> Floats:
+        """For each of ``lights``, the correlation of every frame that is asked.
+
+        Inner LEDs are reconstructed where light number ``used`` has them, and predict outer frames for all of the
+        lights. Radii are counted in units of ``na``.
+        """
+        patch, trials = self.patch, self.trials
+        unit = patch.optics.na if na is None else na
+        radii = np.stack([np.hypot(*light.directions(patch.patch_center).T) for light in lights])
+        edge, room = patch.optics.na, EDGE * patch.optics.na
+        clear = (radii.max(axis=0) < edge - room) | (radii.min(axis=0) > edge + room)
+        here, weights = radii[used] / unit, patch.frame_weights
+        found = [np.empty((len(lights), 0))]
+        for radius in RADII:
+            inside = (here < radius) & (weights > 0)
+            beside = np.flatnonzero((here >= radius) & (here < radius + NEXT) & (weights > 0) & clear)
+            if np.count_nonzero(inside) < LEAST_INSIDE or len(beside) < LEAST_NEXT:
+                continue
+            inner = replace(patch, weights=np.where(inside, weights, 0.0))
+            solver = trials.sweeps(trials.model(lights[used]), inner, free_pupil=True)
+            model = solver.model
+            found.append(
+                np.stack([self._correlations(model.revised(illumination=light), solver.x, beside) for light in lights])
+            )
+        return np.concatenate(found, axis=1)
+
+    def _correlations(self, model: ForwardModel, x: RealArray, leds: NDArray[np.int64]) -> Floats:
+        """Of amplitudes, which no exposure or gain changes."""
+        predicted = _centred(np.sqrt(np.asarray(model.intensity(x, leds), np.float64)), self.counts[leds])
+        measured = self.amplitudes[leds]
+        norms = np.linalg.norm(predicted, axis=(1, 2)) * np.linalg.norm(measured, axis=(1, 2))
+        products = np.einsum("brc,brc->b", predicted, measured)
+        return np.asarray(np.divide(products, norms, out=np.zeros_like(products), where=norms > 0))
+
+
+def _centred(images: Floats, counts: NDArray[np.bool_]) -> Floats:
+    pixels = np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)
+    means = np.where(counts, images, 0.0).sum(axis=(1, 2), keepdims=True) / pixels
+    return np.where(counts, images - means, 0.0)
