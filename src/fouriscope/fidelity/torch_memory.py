@@ -10,7 +10,8 @@ from fouriscope.forward.pupils import kept_bytes
 from fouriscope.optics import Geometry
 
 # Bytes of the fields of a group. On the CPU so many stay in the cache; a card wants large groups.
-CPU_FIELDS, CARD_FIELDS = 5 * 2**18, 2**29
+import os
+CPU_FIELDS, CARD_FIELDS = int(os.environ.get("CF", 5 * 2**18)), 2**29
 # On the CPU, groups that each thread computes before their boxes are added up.
 GROUPS_PER_THREAD = 6
 
