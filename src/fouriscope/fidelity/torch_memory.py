@@ -10,10 +10,7 @@ from fouriscope.forward.pupils import kept_bytes
 from fouriscope.optics import Geometry
 
 # Bytes of the fields of a group. On the CPU so many stay in the cache; a card wants large groups.
-import os
-CPU_FIELDS, CARD_FIELDS = int(os.environ.get("CF", 5 * 2**18)), 2**29
-# On the CPU, groups that each thread computes before their boxes are added up.
-GROUPS_PER_THREAD = 6
+CPU_FIELDS, CARD_FIELDS = 7 * 2**18, 2**29
 
 
 class TorchMemory(NamedTuple):
@@ -55,7 +52,7 @@ def torch_memory(geometry: Geometry, *, channels: int, itemsize: int, own_masks:
     pixels = int(np.prod(geometry.object_shape))
     continued = (geometry.object_shape[0] + box.height) * (geometry.object_shape[1] + box.width)
     frame, grid = (int(np.prod(shape)) for shape in (geometry.frame_shape, geometry.grid_shape))
-    strips = (2 + GROUPS_PER_THREAD) * box.height * box.width + 2 * geometry.grid_shape[0] * box.width
+    strips = 4 * box.height * box.width + 2 * geometry.grid_shape[0] * box.width
     return TorchMemory(
         objects=2 * real * pixels * channels + 2 * real * (4 * pixels + 2 * continued),
         pupils=kept_bytes(geometry, np.dtype(f"c{2 * real}")),
@@ -79,3 +76,13 @@ def shares(memory: TorchMemory, limit: int, wanted: int, at_least: int = 1, thre
     keeps = memory.total(threads * wanted, keeps_frames=True) <= limit
     room = limit - memory.total(0, keeps_frames=keeps)
     return Shares(max(at_least, min(wanted, room // (memory.source * threads))), keeps)
+
+
+def even_groups(sources: int, at_most: int, threads: int) -> int:
+    """A size of groups, up to ``at_most``, with which each thread gets as many as the others.
+
+    >>> even_groups(293, 32, 2), even_groups(60, 32, 2), even_groups(5, 32, 8)
+    (30, 30, 1)
+    """
+    rounds = max(1, -(-sources // (at_most * threads)))
+    return max(1, -(-sources // (rounds * threads)))

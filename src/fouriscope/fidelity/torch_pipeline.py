@@ -20,7 +20,7 @@ from fouriscope.fidelity.array_losses import Pixels, pixels_of
 from fouriscope.fidelity.losses import Loss
 from fouriscope.fidelity.pipeline import Contributions, Measurements, Observer
 from fouriscope.fidelity.torch_frames import Take, TorchFrames
-from fouriscope.fidelity.torch_memory import CARD_FIELDS, CPU_FIELDS, Shares, shares, torch_memory
+from fouriscope.fidelity.torch_memory import CARD_FIELDS, CPU_FIELDS, Shares, even_groups, shares, torch_memory
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 from fouriscope.forward.torch_optics import TorchOptics, squared
@@ -71,7 +71,7 @@ class TorchPipeline:
         """
         x = x if isinstance(x, torch.Tensor) else self.model.check_x(x)
         while True:
-            group = self._found_shares().group
+            group = self._group_size(leds)
             try:
                 with torch.no_grad(), as_asked(self.engine.deterministic, self.optics.device):
                     return self._run(x, leds, weights, data_of, loss, group, with_gradient, observer)
@@ -94,6 +94,13 @@ class TorchPipeline:
         self._shares = Shares(max(group // 2, self.model.sources.most), keeps_frames=False)
         if self.optics.device.type == "cuda":
             torch.cuda.empty_cache()
+
+    def _group_size(self, leds: NDArray[np.int64]) -> int:
+        """Sources of a group; on the CPU such that threads get as many groups as each other."""
+        size = self._found_shares().group
+        if self.optics.device.type != "cpu":
+            return size
+        return even_groups(int(np.diff(self.model.sources.offsets)[leds].sum()), size, thread_count())
 
     def _found_shares(self) -> Shares:
         """How memory is used: found when the first gradient is asked for, from what is free then."""
@@ -134,9 +141,7 @@ class TorchPipeline:
         misfits, worth = [], weights.astype(model.dtype)
         on_host = torch.fft.fft2(o).cpu().numpy() if observer is not None else None
 
-        groups = [
-            (group, optics.load_pupils(group.sources)) for group in model.sources.groups(leds, size)
-        ]
+        groups = [(group, optics.load_pupils(group.sources)) for group in model.sources.groups(leds, size)]
 
         def load(item: tuple[SourceGroup, Callable[[], Tensor]]) -> tuple[SourceGroup, Callable[[], Tensor], Take]:
             return *item, self.frames(leds[item[0].part], data_of)
@@ -200,7 +205,7 @@ def group_gradient(
         optics.in_window(seen).copy_(window * q)
         fields = seen
     else:
-        fields = fields * q
+        fields *= q
     boxes = optics.boxes(fields, pupils)
     if not weights.all():  # left out, even if it holds NaN
         left_out = np.repeat(weights == 0, np.diff(group.bounds))

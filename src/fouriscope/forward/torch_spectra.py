@@ -1,7 +1,7 @@
 """The part of an object's spectrum that some source sees, in torch. Importing this module imports torch.
 
-An object is sampled more finely than its brightest frequencies need, so boxes reach only a part of its spectrum: 17 %
-for the microscope of the paper. The rest is neither computed nor kept, and boxes are cut out of memory that is small.
+An object may be sampled more finely than it is seen. Boxes then reach a part of its spectrum only, 205² of 500² for the
+microscope of the paper. The rest is neither computed nor kept.
 """
 
 from __future__ import annotations
@@ -56,25 +56,27 @@ def seen_bands(geometry: Geometry) -> tuple[Band, Band]:
     >>> [len(band) for band in seen_bands(paper_model().geometry)]
     [205, 205]
     """
-    box = geometry.support_box
-    sides = zip((box.row0, box.col0), (box.height, box.width), geometry.whole_bins.T, geometry.object_shape, strict=True)
-    rows, columns = (Band(int(bins.min()) + at, int(bins.max()) + at + side, size) for at, side, bins, size in sides)
-    return rows, columns
+    box, bins = geometry.support_box, geometry.whole_bins
+    lowest, highest = bins.min(axis=0).tolist(), bins.max(axis=0).tolist()
+    return (
+        Band(lowest[0] + box.row0, highest[0] + box.row0 + box.height, geometry.object_shape[0]),
+        Band(lowest[1] + box.col0, highest[1] + box.col0 + box.width, geometry.object_shape[1]),
+    )
 
 
 class Workspace(threading.local):
     """Tensors that stay from gradient to gradient, each thread its own: fresh pages cost as much as a product."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Tensor] = {}
+        self._kept: dict[str, tuple[Any, Tensor]] = {}
 
     def __call__(self, name: str, shape: tuple[int, ...], dtype: Any, device: Any) -> Tensor:
         """Zeros when it is first asked for, and then what was left in it."""
-        kept = self._kept.get(name)
-        known = kept is not None and (kept.dtype, kept.device) == (dtype, device)
-        if not known or kept.shape[1:] != shape[1:] or len(kept) < shape[0]:
-            kept = self._kept[name] = torch.zeros(shape, dtype=dtype, device=device)
-        return kept[: shape[0]]
+        kind, tensor = self._kept.get(name, (None, ()))
+        if kind != (shape[1:], dtype, device) or len(tensor) < shape[0]:
+            tensor = torch.zeros(shape, dtype=dtype, device=device)
+            self._kept[name] = (shape[1:], dtype, device), tensor
+        return tensor[: shape[0]]
 
 
 class SeenSpectrum:

@@ -22,16 +22,16 @@ PIECES = 4
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """The calling thread computes alone, without threads of torch's own."""
+    """The calling thread computes alone, without threads of torch's own and without derivatives."""
     before = torch.get_num_threads()
-    if before == 1:
-        yield
-        return
-    torch.set_num_threads(1)
+    if before != 1:
+        torch.set_num_threads(1)
     try:
-        yield
+        with torch.no_grad():  # which holds for one thread
+            yield
     finally:
-        torch.set_num_threads(before)
+        if before != 1:
+            torch.set_num_threads(before)
 
 
 @contextmanager
