@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
+from fouriscope.forward.grids import seen_bins
 from fouriscope.forward.model import ForwardModel
 from fouriscope.forward.torch_objects import pull_back, transmittance
 from fouriscope.forward.torch_threads import Tensor, by_pieces
-from fouriscope.optics import Geometry
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,6 @@ class Band:
         return spectrum
 
 
-def seen_bands(geometry: Geometry) -> tuple[Band, Band]:
-    """The rows and the columns of the object's spectrum that boxes reach. No box reaches beyond its edges.
-
-    >>> from fouriscope.paper import paper_model
-    >>> [len(band) for band in seen_bands(paper_model().geometry)]
-    [205, 205]
-    """
-    box, bins = geometry.support_box, geometry.whole_bins
-    lowest, highest = bins.min(axis=0).tolist(), bins.max(axis=0).tolist()
-    return (
-        Band(lowest[0] + box.row0, highest[0] + box.row0 + box.height, geometry.object_shape[0]),
-        Band(lowest[1] + box.col0, highest[1] + box.col0 + box.width, geometry.object_shape[1]),
-    )
-
-
 class Workspace(threading.local):
     """Tensors that stay from gradient to gradient, each thread its own: fresh pages cost as much as a product."""
 
@@ -85,7 +70,9 @@ class SeenSpectrum:
     def __init__(self, model: ForwardModel, device: Any, real: Any, complex_: Any) -> None:
         self.name, self.shape, self.x_shape = model.object.name, model.object_shape, model.x_shape
         self.device, self.real, self.complex = device, real, complex_
-        self.rows, self.columns = seen_bands(model.geometry)
+        self.rows, self.columns = (
+            Band(*ends, size) for ends, size in zip(seen_bins(model.geometry), self.shape, strict=True)
+        )
 
     def of(self, o: Tensor) -> Tensor:
         """F o / size, differentiable."""
