@@ -129,21 +129,23 @@ def test_deterministic_on_request() -> None:
 def test_everything_is_placed_on_the_device(case: str, loss: str) -> None:
     """On the device "meta" there are no numbers, and what is created elsewhere cannot be combined with it."""
     from fouriscope.fidelity.torch_pipeline import group_gradient
-    from fouriscope.forward.torch_optics import TorchOptics, Workspace, pull_back, transmittance
+    from fouriscope.forward.torch_optics import TorchOptics
+    from fouriscope.forward.torch_spectra import Workspace
 
     model = model_of(case, "numba")
-    optics = TorchOptics(model, "meta")
-    o = transmittance(model.object.name, torch.empty(model.x_shape, device="meta"))
-    spectrum, total = optics.spectrum(o), optics.empty_total()
+    optics, space = TorchOptics(model, "meta"), Workspace()
+    o, spectrum = optics.seen.at(space, torch.empty(model.x_shape, device="meta"))
+    total = optics.seen.zeros(space)
     group = next(model.sources.groups(np.arange(8), 30))
     count = len(group.bounds) - 1
     frames = torch.empty((count, *model.frame_shape), device="meta")
     misfits, boxes = group_gradient(
-        *(optics, Workspace(), spectrum, group, optics.pupils(group.sources), frames, torch.ones_like(frames)),
+        *(optics, space, spectrum, group, optics.pupils(group.sources), frames, torch.ones_like(frames)),
         *(PIXELS[loss], 0.1, np.linspace(0, 1, count)),
     )
     optics.add(boxes, group.sources, total)
-    gradient = pull_back(model.object.name, o, optics.folded(total))
+    gradient = optics.seen.gradient(space, o, total)
+    assert optics.seen.of(o).shape == spectrum.shape
     for tensor in (misfits, boxes, gradient):
         assert tensor.device.type == "meta"
     assert (tuple(gradient.shape), gradient.dtype) == (model.x_shape, torch.float32)

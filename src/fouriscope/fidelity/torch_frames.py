@@ -37,8 +37,8 @@ class TorchFrames:
         if not self.keep:
             uploaded = self._upload(data_of(leds))
             return lambda: uploaded
-        missing = np.unique(leds[~self._known[leds]])
-        if len(missing):
+        if not self._known[leds].all():
+            missing = np.unique(leds[~self._known[leds]])
             frames, masks = self._upload(data_of(missing))
             places = self.optics.upload(missing)
             self._frames = self._kept(self._frames, frames)

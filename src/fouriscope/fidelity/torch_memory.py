@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fouriscope.forward.grids import seen_bins
 from fouriscope.forward.pupils import kept_bytes
 from fouriscope.optics import Geometry
 
 # Bytes of the fields of a group. On the CPU so many stay in the cache; a card wants large groups.
-CPU_FIELDS, CARD_FIELDS = 5 * 2**18, 2**29
-# On the CPU, groups that each thread computes before their boxes are added up.
-GROUPS_PER_THREAD = 6
+CPU_FIELDS, CARD_FIELDS = 7 * 2**18, 2**29
 
 
 class TorchMemory(NamedTuple):
@@ -37,26 +36,28 @@ class Shares(NamedTuple):
 
 
 def torch_memory(geometry: Geometry, *, channels: int, itemsize: int, own_masks: bool = False) -> TorchMemory:
-    """The formula, with N pixels of the object, N' = (rows + h)(columns + w) with a box of h × w beside it, G pixels of
-    a frame's grid and Y of a frame, for c = 2f bytes of a complex number::
+    """The formula, with N pixels of the object, K × L rows and columns of its spectrum that are seen, a box of h × w, G
+    pixels of a frame's grid and Y of a frame, for c = 2f bytes of a complex number::
 
-        objects = 2 f N · channels + 4 c N + 2 c N'        x and its gradient; o, W and what makes them; two spectra
+        objects = 2 f N · channels + 4 c N + 2 c (rows + K) L        x and its gradient; o, W and what makes them; two
+                                                                     spectra, each first along rows alone
         pupils  = c h w for each source, if they fit into 32 MiB
         frames  = f Y for each frame, twice that if each has a mask of its own
-        source  = c (8 h w + 2 · rows of the grid · w + 3 G) + 3 f Y        boxes, half fields, fields; y, d, q
+        source  = c (4 h w + 2 · rows of the grid · w + 3 G) + 3 f Y        boxes, half fields, fields; y, d, q
 
     >>> from fouriscope.paper import paper_model
     >>> memory = torch_memory(paper_model().geometry, channels=1, itemsize=4)
     >>> round(memory.total(32, keeps_frames=True) / 2**20)
-    56
+    50
     """
     real, box = itemsize, geometry.support_box
     pixels = int(np.prod(geometry.object_shape))
-    continued = (geometry.object_shape[0] + box.height) * (geometry.object_shape[1] + box.width)
+    rows, columns = (stop - lowest for lowest, stop in seen_bins(geometry))
+    spectra = (geometry.object_shape[0] + rows) * columns
     frame, grid = (int(np.prod(shape)) for shape in (geometry.frame_shape, geometry.grid_shape))
-    strips = (2 + GROUPS_PER_THREAD) * box.height * box.width + 2 * geometry.grid_shape[0] * box.width
+    strips = 4 * box.height * box.width + 2 * geometry.grid_shape[0] * box.width
     return TorchMemory(
-        objects=2 * real * pixels * channels + 2 * real * (4 * pixels + 2 * continued),
+        objects=2 * real * pixels * channels + 2 * real * (4 * pixels + 2 * spectra),
         pupils=kept_bytes(geometry, np.dtype(f"c{2 * real}")),
         frames=real * frame * len(geometry.na) * (2 if own_masks else 1),
         source=2 * real * (strips + 3 * grid) + 3 * real * frame,
@@ -78,3 +79,13 @@ def shares(memory: TorchMemory, limit: int, wanted: int, at_least: int = 1, thre
     keeps = memory.total(threads * wanted, keeps_frames=True) <= limit
     room = limit - memory.total(0, keeps_frames=keeps)
     return Shares(max(at_least, min(wanted, room // (memory.source * threads))), keeps)
+
+
+def even_groups(sources: int, at_most: int, threads: int) -> int:
+    """A size of groups, up to ``at_most``, with which each thread gets as many as the others.
+
+    >>> even_groups(293, 32, 2), even_groups(60, 32, 2), even_groups(5, 32, 8)
+    (30, 30, 1)
+    """
+    rounds = max(1, -(-sources // (at_most * threads)))
+    return max(1, -(-sources // (rounds * threads)))

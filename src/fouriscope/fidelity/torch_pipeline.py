@@ -6,9 +6,7 @@ everything that is computed in between stay there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import islice
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,11 +20,12 @@ from fouriscope.fidelity.array_losses import Pixels, pixels_of
 from fouriscope.fidelity.losses import Loss
 from fouriscope.fidelity.pipeline import Contributions, Measurements, Observer
 from fouriscope.fidelity.torch_frames import Take, TorchFrames
-from fouriscope.fidelity.torch_memory import CARD_FIELDS, CPU_FIELDS, GROUPS_PER_THREAD, Shares, shares, torch_memory
+from fouriscope.fidelity.torch_memory import CARD_FIELDS, CPU_FIELDS, Shares, even_groups, shares, torch_memory
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
-from fouriscope.forward.torch_optics import TorchOptics, Workspace, pull_back, squared, transmittance
-from fouriscope.forward.torch_threads import Tensor, as_asked, by_rows, together
+from fouriscope.forward.torch_optics import TorchOptics, squared
+from fouriscope.forward.torch_spectra import Workspace
+from fouriscope.forward.torch_threads import Tensor, as_asked, in_turn
 from fouriscope.optics.sources import SourceGroup
 from fouriscope.parallel import thread_count
 
@@ -72,7 +71,7 @@ class TorchPipeline:
         """
         x = x if isinstance(x, torch.Tensor) else self.model.check_x(x)
         while True:
-            group = self._found_shares().group
+            group = self._group_size(leds)
             try:
                 with torch.no_grad(), as_asked(self.engine.deterministic, self.optics.device):
                     return self._run(x, leds, weights, data_of, loss, group, with_gradient, observer)
@@ -95,6 +94,13 @@ class TorchPipeline:
         self._shares = Shares(max(group // 2, self.model.sources.most), keeps_frames=False)
         if self.optics.device.type == "cuda":
             torch.cuda.empty_cache()
+
+    def _group_size(self, leds: NDArray[np.int64]) -> int:
+        """Sources of a group; on the CPU such that threads get as many groups as each other."""
+        size = self._found_shares().group
+        if self.optics.device.type != "cpu":
+            return size
+        return even_groups(int(np.diff(self.model.sources.offsets)[leds].sum()), size, thread_count())
 
     def _found_shares(self) -> Shares:
         """How memory is used: found when the first gradient is asked for, from what is free then."""
@@ -130,47 +136,40 @@ class TorchPipeline:
     ) -> tuple[NDArray[np.float64], RealArray | None]:
         optics, model, pixels = self.optics, self.model, pixels_of(loss)
         uploaded = x if isinstance(x, torch.Tensor) else optics.upload(x)
-        o = by_rows(partial(transmittance, model.object.name), (uploaded,), model.object_shape, optics.complex)
-        spectrum = optics.spectrum_now(o)
-        total = optics.empty_total() if with_gradient else None
-        misfits = []
-        on_host = _host_spectrum(spectrum, model) if observer is not None else None
+        o, spectrum = optics.seen.at(self._space, uploaded)
+        total = optics.seen.zeros(self._space) if with_gradient else None
+        misfits, worth = [], weights.astype(model.dtype)
+        on_host = torch.fft.fft2(o).cpu().numpy() if observer is not None else None
 
-        def one(group: SourceGroup, pupils: Callable[[], Tensor], take: Take) -> tuple[Tensor, Tensor]:
-            worth = weights[group.part] if with_gradient else None
+        groups = [(group, optics.load_pupils(group.sources)) for group in model.sources.groups(leds, size)]
+
+        def load(item: tuple[SourceGroup, Callable[[], Tensor]]) -> tuple[SourceGroup, Callable[[], Tensor], Take]:
+            return *item, self.frames(leds[item[0].part], data_of)
+
+        def work(loaded: tuple[SourceGroup, Callable[[], Tensor], Take]) -> tuple[Tensor, Tensor]:
+            group, pupils, take = loaded
             data = (pupils(), *take())
-            return group_gradient(optics, self._space, spectrum, group, *data, pixels, loss.epsilon, worth)
+            weighed = worth[group.part] if with_gradient else None
+            return group_gradient(optics, self._space, spectrum, group, *data, pixels, loss.epsilon, weighed)
 
-        for groups in _rounds(model.sources.groups(leds, size), at_once(self.engine.device)):
-            loaded = [  # by this thread alone: what is kept on the device is filled as it is needed
-                (group, optics.load_pupils(group.sources), self.frames(leds[group.part], data_of)) for group in groups
-            ]
-            for group, (d, boxes) in zip(groups, together(one, loaded, self.optics.device), strict=True):
-                misfits.append(d)
-                if total is None:
-                    continue
-                optics.add(boxes, group.sources, total)
-                if observer is not None:
-                    counts = np.diff(group.bounds)
-                    owners, worth = (np.repeat(values[group.part], counts) for values in (leds, weights))
-                    seen = np.ascontiguousarray(boxes.resolve_conj().cpu().numpy().swapaxes(-1, -2))
-                    observer(Contributions(model, loss, on_host, owners, worth, seen, group.sources))  # type: ignore[arg-type]
+        def use(item: tuple[SourceGroup, Any], result: tuple[Tensor, Tensor]) -> None:
+            (group, _), (d, boxes) = item, result
+            misfits.append(d)
+            if total is None:
+                return
+            optics.add(boxes, group.sources, total)
+            if observer is not None:
+                counts = np.diff(group.bounds)
+                owners, shares = (np.repeat(values[group.part], counts) for values in (leds, weights))
+                seen = np.ascontiguousarray(boxes.resolve_conj().cpu().numpy().swapaxes(-1, -2))
+                observer(Contributions(model, loss, on_host, owners, shares, seen, group.sources))  # type: ignore[arg-type]
+
+        in_turn(groups, load, work, use, optics.device)
         values = torch.cat(misfits).cpu().numpy().astype(np.float64)
         if total is None:
             return values, None
-        pulled = partial(pull_back, model.object.name)
-        gradient = by_rows(pulled, (o, optics.folded(total)), model.x_shape, optics.real)
+        gradient = optics.seen.gradient(self._space, o, total)
         return values, gradient if uploaded is x else gradient.cpu().numpy()
-
-
-def at_once(device: str) -> int:
-    """Groups that are computed side by side: on the CPU some for each thread, on a card one after the other."""
-    return GROUPS_PER_THREAD * thread_count() if device == "cpu" else 1
-
-
-def _rounds(groups: Iterator[SourceGroup], size: int) -> Iterator[list[SourceGroup]]:
-    while taken := list(islice(groups, size)):
-        yield taken
 
 
 def group_gradient(
@@ -199,9 +198,8 @@ def group_gradient(
         return misfits, None
     del d
     q = q.mul_(optics.upload(weights, optics.real)[:, None, None])
-    counts = np.diff(group.bounds)
-    if len(counts) < len(fields):
-        q = q.repeat_interleave(optics.upload(counts), dim=0, output_size=len(fields))
+    if len(weights) < len(fields):
+        q = q.repeat_interleave(optics.upload(np.diff(group.bounds)), dim=0, output_size=len(fields))
     if optics.margin:
         seen = torch.zeros_like(fields)
         optics.in_window(seen).copy_(window * q)
@@ -209,8 +207,8 @@ def group_gradient(
     else:
         fields *= q
     boxes = optics.boxes(fields, pupils)
-    left_out = np.repeat(weights == 0, counts)
-    if left_out.any():  # even if it holds NaN
+    if not weights.all():  # left out, even if it holds NaN
+        left_out = np.repeat(weights == 0, np.diff(group.bounds))
         boxes[optics.upload(np.flatnonzero(left_out))] = 0
     return misfits, boxes
 
@@ -222,12 +220,6 @@ def free_memory(device: Any) -> int:
     if device.type == "mps":
         return int(torch.mps.recommended_max_memory()) - int(torch.mps.current_allocated_memory())
     return memory_available()
-
-
-def _host_spectrum(spectrum: Tensor, model: ForwardModel) -> NDArray[Any]:
-    rows, columns = model.object_shape
-    scaled = (spectrum[:columns, :rows] * (rows * columns)).cpu().numpy()
-    return np.ascontiguousarray(scaled.T)
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

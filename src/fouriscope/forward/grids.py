@@ -96,3 +96,18 @@ class Grids:
         grid = self.geometry.grid_shape
         target = np.ix_((box.row0 + rows) % grid[0], (box.col0 + columns) % grid[1])
         return place, target
+
+
+def seen_bins(geometry: Geometry) -> tuple[tuple[int, int], tuple[int, int]]:
+    """(lowest, highest + 1) of the rows, and of the columns, of an object's spectrum that some source's box reaches.
+
+    >>> from fouriscope.paper import paper_model
+    >>> seen_bins(paper_model().geometry)
+    ((-102, 103), (-102, 103))
+    """
+    box, bins = geometry.support_box, geometry.whole_bins
+    (row, column), (last_row, last_column) = bins.min(axis=0).tolist(), bins.max(axis=0).tolist()
+    return (
+        (row + box.row0, last_row + box.row0 + box.height),
+        (column + box.col0, last_column + box.col0 + box.width),
+    )

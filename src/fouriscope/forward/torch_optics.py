@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,41 +11,32 @@ from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward.model import ForwardModel
+from fouriscope.forward.torch_spectra import SeenSpectrum, Workspace
 from fouriscope.forward.torch_threads import Tensor
 
 REAL = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 COMPLEX = {np.dtype(np.float32): torch.complex64, np.dtype(np.float64): torch.complex128}
 
 
-def transmittance(name: str, x: Tensor) -> Tensor:
-    """o(x) of the object model called ``name``."""
-    if name == "phase":
-        return torch.complex(torch.cos(x), torch.sin(x))
-    if name == "complex":
-        return torch.polar(torch.exp(-x[..., 1, :, :]), x[..., 0, :, :])
-    if name == "wave":
-        return torch.complex(1 + x[..., 0, :, :], x[..., 1, :, :])
-    raise InvalidInputError(f'the engine "torch" knows the objects phase, complex and wave, got {name!r}')
-
-
-def pull_back(name: str, o: Tensor, w: Tensor) -> Tensor:
-    """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`)."""
-    if name == "wave":
-        return 2 * torch.stack([w.real, w.imag])
-    product = o.conj() * w
-    return 2 * product.imag if name == "phase" else 2 * torch.stack([product.imag, -product.real])
-
-
 def squared(fields: Tensor) -> Tensor:
-    """|fields|². A complex product is faster than the sum of two squares of every other number."""
-    return (fields * fields.conj()).real
+    """|fields|². All parts are squared in one go: a sum that takes every other number is slow enough once."""
+    parts = torch.view_as_real(fields)
+    parts = parts * parts
+    return parts[..., 0] + parts[..., 1]
 
 
 def add_boxes(boxes: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64], total: Tensor) -> None:
     """total += Σ_m S_mᵀ boxes[m], one after the other, so that every sum has one order on every device."""
-    height, width = boxes.shape[-2:]
-    for box, row, column in zip(boxes.unbind(-3), rows.tolist(), columns.tolist(), strict=True):
-        total.narrow(-2, row, height).narrow(-1, column, width).add_(box)
+    shape, strides = boxes.shape[-2:], total.stride()
+    if total.device.type == "cpu" and total.dim() == 2:  # in one go: threads that call torch often wait for each other
+        height, width = (np.arange(side) * stride for side, stride in zip(shape, strides, strict=True))
+        starts = rows * strides[0] + columns * strides[1]
+        places = torch.from_numpy(starts[:, None] + (height[:, None] + width).ravel())
+        total.view(-1).scatter_add_(0, places.view(-1), boxes.reshape(-1))
+        return
+    starts = total.storage_offset() + rows * strides[-2] + columns * strides[-1]
+    for box, start in zip(boxes.unbind(-3), starts.tolist(), strict=True):
+        total.as_strided((*total.shape[:-2], *shape), strides, start).add_(box)
 
 
 class Crop(torch.autograd.Function):  # type: ignore[misc]
@@ -57,9 +47,10 @@ class Crop(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(spectrum: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64], box: tuple[int, int]) -> Tensor:
-        windows = spectrum.unfold(-2, box[0], 1).unfold(-2, box[1], 1)
-        first, second = (torch.from_numpy(places).to(spectrum.device) for places in (rows, columns))
-        return windows[..., first, second, :, :]
+        length = spectrum.shape[-1]
+        starts = (rows * length + columns)[:, None] + length * np.arange(box[0])
+        places = torch.from_numpy(starts.ravel()).to(spectrum.device)
+        return spectrum.flatten(-2).unfold(-1, box[1], 1).index_select(-2, places).unflatten(-2, starts.shape)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -72,31 +63,11 @@ class Crop(torch.autograd.Function):  # type: ignore[misc]
         return total, None, None, None
 
 
-class Workspace(threading.local):
-    """Padded boxes of a group, one set for each thread: filling them with zeros anew costs as much as a product."""
-
-    def __init__(self) -> None:
-        self._known: tuple[Any, ...] = ()
-        self._padded: tuple[Tensor, Tensor] | None = None
-
-    def padded(self, optics: TorchOptics, count: int) -> tuple[Tensor, Tensor]:
-        """Zeros for transposed boxes padded to the grid's rows, and for what becomes of them padded to its columns."""
-        known = (optics.grid, optics.box, optics.complex, optics.device)
-        if self._padded is None or self._known != known or len(self._padded[0]) < count:
-            (rows, columns), (_, width) = optics.grid, optics.box
-            self._known = known
-            self._padded = (
-                torch.zeros((count, width, rows), dtype=optics.complex, device=optics.device),
-                torch.zeros((count, rows, columns), dtype=optics.complex, device=optics.device),
-            )
-        return self._padded
-
-
 class TorchOptics:
     """What H_m needs of a model, on a device: where each source's box lies, the pupils, and the transforms.
 
-    The box lies in the corner of a frame's spectrum, as in the compiled loops, and boxes are cut out of a spectrum that
-    is continued periodically, so that none has to be put together at the edges.
+    The box lies in the corner of a frame's spectrum, as in the compiled loops, and boxes are cut out of the part of the
+    object's spectrum that is seen, from its lowest frequency on, so that none has to be put together at the edges.
 
     Spectra, boxes and pupils lie *transposed*, column after column. A transform along columns wants each column in one
     piece: so the columns of a box do, then the rows of its frame, and only what is between them is turned around. On
@@ -116,12 +87,16 @@ class TorchOptics:
         self.model = model
         self.shape, self.grid, self.margin = model.object_shape, model.geometry.grid_shape, model.geometry.margin
         self.box = model.pupils.box_shape
+        self.seen = SeenSpectrum(model, self.device, self.real, self.complex)
+        # Where boxes begin in what is seen: the lowest of them at 0.
+        self._rows, self._columns = (bins - bins.min() for bins in model.geometry.whole_bins.T)
         self._pupils: Tensor | None = None
         self._known = np.zeros(len(model.sources), bool)
 
     def upload(self, array: NDArray[Any], dtype: Any = None) -> Tensor:
         """An array as a tensor on the device; to a card it goes pinned and without waiting."""
-        tensor = torch.from_numpy(np.require(array, requirements=["C", "W"]))  # read-only ones are copied
+        plain = array if array.flags.carray else np.require(array, requirements=["C", "W"])  # read-only ones are copied
+        tensor = torch.from_numpy(plain)
         if self.device.type == "cuda":
             tensor = tensor.pin_memory()
         return tensor.to(self.device, dtype, non_blocking=self.device.type == "cuda")
@@ -131,41 +106,28 @@ class TorchOptics:
         return self.load_pupils(sources)()
 
     def load_pupils(self, sources: NDArray[np.int64]) -> Callable[[], Tensor]:
-        """What gives the pupils of ``sources``. Here they are evaluated and uploaded, which shares out work to threads
-        itself; taking them out of what is kept is left to the thread that wants them."""
+        """What gives the pupils of ``sources``. Here those that are kept are evaluated and uploaded, which shares out
+        work to threads itself; taking them out, or evaluating others, is left to the thread that wants them."""
         if not self.model.pupils.nbytes:
-            stack, index = self.model.pupils(sources)
-            uploaded = self.upload(stack[index].swapaxes(-1, -2))
-            return lambda: uploaded
+            return lambda: self._evaluated(sources)
         if self._pupils is None:
             self._pupils = torch.empty(
                 (len(self.model.sources), *self.box[::-1]), dtype=self.complex, device=self.device
             )
-        kept, missing = self._pupils, np.unique(sources[~self._known[sources]])
-        if len(missing):
-            stack, index = self.model.pupils(missing)
-            kept[self.upload(missing)] = self.upload(stack[index].swapaxes(-1, -2))
+        kept = self._pupils
+        if not self._known[sources].all():
+            missing = np.unique(sources[~self._known[sources]])
+            kept[self.upload(missing)] = self._evaluated(missing)
             self._known[missing] = True
         return lambda: kept.index_select(0, self.upload(sources))
 
-    def spectrum(self, o: Tensor) -> Tensor:
-        """F o / size, continued periodically by a box beyond its last row and column; transposed."""
-        spectrum = torch.fft.fft2(o, norm="forward").transpose(-2, -1)
-        spectrum = torch.cat([spectrum, spectrum[..., : self.box[1], :]], dim=-2)
-        return torch.cat([spectrum, spectrum[..., : self.box[0]]], dim=-1)
-
-    def spectrum_now(self, o: Tensor) -> Tensor:
-        """:meth:`spectrum` without derivatives, written once."""
-        (rows, columns), (height, width) = self.shape, self.box
-        out = torch.empty((columns + width, rows + height), dtype=self.complex, device=self.device)
-        out[:columns, :rows] = torch.fft.fft2(o, norm="forward").T
-        out[columns:, :rows] = out[:width, :rows]
-        out[:, rows:] = out[:, :height]
-        return out
+    def _evaluated(self, sources: NDArray[np.int64]) -> Tensor:
+        stack, index = self.model.pupils(sources)
+        return self.upload(stack[index].swapaxes(-1, -2))
 
     def _crop(self, crop: Callable[..., Tensor], spectrum: Tensor, sources: NDArray[np.int64]) -> Tensor:
         height, width = self.box
-        return crop(spectrum, self.model.box_columns[sources], self.model.box_rows[sources], (width, height))
+        return crop(spectrum, self._columns[sources], self._rows[sources], (width, height))
 
     def fields(self, spectrum: Tensor, sources: NDArray[np.int64], pupils: Tensor) -> Tensor:
         """√w_m H_m o of each source, on the frame's grid, up to a phase ramp that |·|² does not see."""
@@ -175,31 +137,21 @@ class TorchOptics:
 
     def fields_into(self, space: Workspace, spectrum: Tensor, sources: NDArray[np.int64], pupils: Tensor) -> Tensor:
         """:meth:`fields` without derivatives, padded in memory that stays where it is and zero where it was."""
-        tall, wide = (padded[: len(sources)] for padded in space.padded(self, len(sources)))
+        (rows, columns), width, kind = self.grid, self.box[1], (self.complex, self.device)
+        tall = space("tall", (len(sources), width, rows), *kind)
+        wide = space("wide", (len(sources), rows, columns), *kind)
         torch.mul(self._crop(Crop.forward, spectrum, sources), pupils, out=tall[..., : self.box[0]])
-        wide[..., : self.box[1]] = torch.fft.ifft(tall, norm="forward").transpose(-2, -1)
+        wide[..., :width] = torch.fft.ifft(tall, norm="forward").transpose(-2, -1)
         return torch.fft.ifft(wide, norm="forward")
 
     def boxes(self, fields: Tensor, pupils: Tensor) -> Tensor:
         """P̄ ⊙ F(fields) on the support box: the adjoint of what :meth:`fields` does with boxes."""
-        half = torch.fft.fft(fields)[..., : self.box[1]].transpose(-2, -1)
-        return torch.fft.fft(half)[..., : self.box[0]] * pupils.conj()
+        half = torch.fft.fft(fields)[..., : self.box[1]].transpose(-2, -1).contiguous()
+        return torch.fft.fft(half)[..., : self.box[0]] * pupils.conj_physical()
 
     def add(self, boxes: Tensor, sources: NDArray[np.int64], total: Tensor) -> None:
-        """total += Σ_m S_mᵀ boxes[m], in the order of the sources; ``total`` is continued as a spectrum is."""
-        add_boxes(boxes, self.model.box_columns[sources], self.model.box_rows[sources], total)
-
-    def empty_total(self) -> Tensor:
-        """Zeros to :meth:`add` to."""
-        rows, columns = (size + side for size, side in zip(self.shape, self.box, strict=True))
-        return torch.zeros((columns, rows), dtype=self.complex, device=self.device)
-
-    def folded(self, total: Tensor) -> Tensor:
-        """F⁻¹ of what was added, its continuation put back to where it belongs."""
-        (rows, columns), (height, width) = self.shape, self.box
-        total[:width] += total[columns:]
-        total[:, :height] += total[:, rows:]
-        return torch.fft.ifft2(total[:columns, :rows].T)
+        """total += Σ_m S_mᵀ boxes[m], in the order of the sources."""
+        add_boxes(boxes, self._columns[sources], self._rows[sources], total)
 
     def in_window(self, fields: Tensor) -> Tensor:
         """The measured window of fields on the frame's grid."""

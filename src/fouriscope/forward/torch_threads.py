@@ -5,29 +5,33 @@ Torch's own threads would wait for each other in every operation, and spin after
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from threading import Condition, Lock
 from typing import Any, TypeAlias
 
 import torch
 
-from fouriscope.parallel import run_sliced, thread_count
+from fouriscope.parallel import run_sliced, split, thread_count
 
 Tensor: TypeAlias = Any
+
+# Pieces that rows and columns of an object are cut into.
+PIECES = 4
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """The calling thread computes alone, without threads of torch's own."""
+    """The calling thread computes alone, without threads of torch's own and without derivatives."""
     before = torch.get_num_threads()
-    if before == 1:
-        yield
-        return
-    torch.set_num_threads(1)
+    if before != 1:
+        torch.set_num_threads(1)
     try:
-        yield
+        with torch.no_grad():  # which holds for one thread
+            yield
     finally:
-        torch.set_num_threads(before)
+        if before != 1:
+            torch.set_num_threads(before)
 
 
 @contextmanager
@@ -44,31 +48,75 @@ def as_asked(deterministic: bool, device: Any) -> Iterator[None]:
             torch.use_deterministic_algorithms(False)
 
 
-def together(work: Callable[..., Any], calls: list[tuple[Any, ...]], device: Any) -> list[Any]:
-    """The results of all calls, in their order; on the CPU our threads share them."""
+def in_turn(
+    items: Iterable[Any],
+    load: Callable[[Any], Any],
+    work: Callable[[Any], Any],
+    use: Callable[[Any, Any], object],
+    device: Any,
+) -> None:
+    """``use(item, work(load(item)))`` for all items. On the CPU our threads work on several at once; what is loaded and
+    what is used comes one at a time, in the order of the items."""
     if device.type != "cpu":
-        return [work(*call) for call in calls]
-    results: list[Any] = [None] * len(calls)
+        for item in items:
+            use(item, work(load(item)))
+        return
+    waiting, loading, turns = enumerate(items), Lock(), _Turns()
 
     def share(start: int, stop: int) -> None:
-        with one_thread():
-            for k in range(start, stop):
-                results[k] = work(*calls[k])
+        with one_thread(), turns.or_nobody():
+            while True:
+                with loading:
+                    number, item = next(waiting, (None, None))
+                    if number is None:
+                        return
+                    loaded = load(item)
+                result = work(loaded)
+                if not turns.wait_for(number):
+                    return
+                use(item, result)
+                turns.next()
 
-    run_sliced(share, len(calls))
-    return results
+    run_sliced(share, thread_count())
 
 
-def by_rows(function: Callable[..., Tensor], tensors: tuple[Tensor, ...], shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """``function(*tensors)``, of ``shape``, where each row of the result depends on the same row alone: on the CPU in
-    slices, one for each thread."""
-    if tensors[0].device.type != "cpu" or thread_count() == 1:
-        return function(*tensors)
-    out = torch.empty(shape, dtype=dtype)
+class _Turns:
+    """Lets threads pass one after the other, by number, until one of them fails: then nobody waits any more."""
+
+    def __init__(self) -> None:
+        self._now, self._failed, self._changed = 0, False, Condition()
+
+    def wait_for(self, number: int) -> bool:
+        """Wait until it is the turn of ``number``; False if that will never be."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failed or self._now == number)
+            return not self._failed
+
+    def next(self) -> None:
+        with self._changed:
+            self._now += 1
+            self._changed.notify_all()
+
+    @contextmanager
+    def or_nobody(self) -> Iterator[None]:
+        """What fails in here fails for all."""
+        try:
+            yield
+        except BaseException:
+            with self._changed:
+                self._failed = True
+                self._changed.notify_all()
+            raise
+
+
+def by_pieces(work: Callable[[slice], None], total: int, device: Any) -> None:
+    """``work`` on slices that cover ``range(total)``. On the CPU our threads share them: always the same ones, so that
+    a transform of many rows is the same for any number of threads. On a card it is all in one."""
+    pieces = split(total, PIECES if device.type == "cpu" else 1)
 
     def share(start: int, stop: int) -> None:
-        with one_thread():
-            out[..., start:stop, :] = function(*(tensor[..., start:stop, :] for tensor in tensors))
+        with one_thread() if device.type == "cpu" else nullcontext():
+            for piece in pieces[start:stop]:
+                work(slice(*piece))
 
-    run_sliced(share, shape[-2])
-    return out
+    run_sliced(share, len(pieces))

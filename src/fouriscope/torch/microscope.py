@@ -10,7 +10,8 @@ from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.grids import LEDs
-from fouriscope.forward.torch_optics import TorchOptics, transmittance
+from fouriscope.forward.torch_objects import transmittance
+from fouriscope.forward.torch_optics import TorchOptics
 from fouriscope.forward.torch_threads import Tensor
 
 
@@ -62,7 +63,7 @@ class Microscope(torch.nn.Module):  # type: ignore[misc]
         optics = self._on(x.device)
         sources, bounds = self.model.sources.of(self.leds if leds is None else self.model.led_indices(leds))
         o = transmittance(self.model.object.name, x.to(optics.real))
-        return optics.intensities(optics.spectrum(o), sources, bounds)
+        return optics.intensities(optics.seen.of(o), sources, bounds)
 
     def extra_repr(self) -> str:
         return f"{len(self.leds)} of the LEDs of {self.model!r}"

@@ -1,0 +1,120 @@
+"""The part of an object's spectrum that some source sees, in torch. Importing this module imports torch.
+
+An object may be sampled more finely than it is seen. Boxes then reach a part of its spectrum only, 205² of 500² for the
+microscope of the paper. The rest is neither computed nor kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from fouriscope.forward.grids import seen_bins
+from fouriscope.forward.model import ForwardModel
+from fouriscope.forward.torch_objects import pull_back, transmittance
+from fouriscope.forward.torch_threads import Tensor, by_pieces
+
+
+@dataclass(frozen=True)
+class Band:
+    """The frequencies lowest, …, stop − 1 along a side of ``size``. An FFT has them in up to two runs."""
+
+    lowest: int
+    stop: int
+    size: int
+
+    def __len__(self) -> int:
+        return self.stop - self.lowest
+
+    def _runs(self) -> list[tuple[int, int]]:
+        """(where it begins, its length) of each run in the layout of an FFT."""
+        runs = range(self.lowest, min(self.stop, 0)), range(max(self.lowest, 0), self.stop)
+        return [(run.start % self.size, len(run)) for run in runs if run]
+
+    def of(self, spectrum: Tensor, dim: int) -> Tensor:
+        """The band of a spectrum, from its lowest frequency on."""
+        return torch.cat([spectrum.narrow(dim, start, length) for start, length in self._runs()], dim)
+
+    def alone(self, band: Tensor, dim: int) -> Tensor:
+        """The spectrum that has nothing but this band."""
+        shape, taken = list(band.shape), 0
+        shape[dim] = self.size
+        spectrum = band.new_zeros(shape)
+        for start, length in self._runs():
+            spectrum.narrow(dim, start, length).copy_(band.narrow(dim, taken, length))
+            taken += length
+        return spectrum
+
+
+class Workspace(threading.local):
+    """Tensors that stay from gradient to gradient, each thread its own: fresh pages cost as much as a product."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[Any, Tensor]] = {}
+
+    def __call__(self, name: str, shape: tuple[int, ...], dtype: Any, device: Any) -> Tensor:
+        """Zeros when it is first asked for, and then what was left in it."""
+        kind, tensor = self._kept.get(name, (None, ()))
+        if kind != (shape[1:], dtype, device) or len(tensor) < shape[0]:
+            tensor = torch.zeros(shape, dtype=dtype, device=device)
+            self._kept[name] = (shape[1:], dtype, device), tensor
+        return tensor[: shape[0]]
+
+
+class SeenSpectrum:
+    """Between an object and the part of its spectrum that is seen, which lies transposed, column after column."""
+
+    def __init__(self, model: ForwardModel, device: Any, real: Any, complex_: Any) -> None:
+        self.name, self.shape, self.x_shape = model.object.name, model.object_shape, model.x_shape
+        self.device, self.real, self.complex = device, real, complex_
+        self.rows, self.columns = (
+            Band(*ends, size) for ends, size in zip(seen_bins(model.geometry), self.shape, strict=True)
+        )
+
+    def of(self, o: Tensor) -> Tensor:
+        """F o / size, differentiable."""
+        spectrum = torch.fft.fft2(o, norm="forward").transpose(-2, -1)
+        return self.rows.of(self.columns.of(spectrum, -2), -1)
+
+    def at(self, space: Workspace, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(o(x), what is seen of its spectrum) without derivatives. On the CPU our threads share rows and columns."""
+        o = space("o", self.shape, self.complex, self.device)
+        half = space("half", (self.shape[0], len(self.columns)), self.complex, self.device)
+        out = self._empty(space, "spectrum")
+
+        def transform_rows(part: slice) -> None:
+            o[part] = transmittance(self.name, x[..., part, :])
+            half[part] = self.columns.of(torch.fft.fft(o[part], norm="forward"), -1)
+
+        def transform_columns(part: slice) -> None:  # torch leaves each in one piece: transposed, as it is wanted
+            out[part] = self.rows.of(torch.fft.fft(half[:, part], dim=0, norm="forward").T, -1)
+
+        by_pieces(transform_rows, self.shape[0], self.device)
+        by_pieces(transform_columns, len(self.columns), self.device)
+        return o, out
+
+    def zeros(self, space: Workspace) -> Tensor:
+        """An empty sum of boxes."""
+        return self._empty(space, "total").zero_()
+
+    def gradient(self, space: Workspace, o: Tensor, total: Tensor) -> Tensor:
+        """∇_x d at o(x) from the sum of boxes."""
+        half = space("half of total", (len(self.columns), self.shape[0]), self.complex, self.device)
+        out = torch.empty(self.x_shape, dtype=self.real, device=self.device)
+
+        def transform_columns(part: slice) -> None:
+            half[part] = torch.fft.ifft(self.rows.alone(total[part], -1))
+
+        def transform_rows(part: slice) -> None:
+            w = torch.fft.ifft(self.columns.alone(half[:, part], 0), dim=0).T
+            out[..., part, :] = pull_back(self.name, o[part], w)
+
+        by_pieces(transform_columns, len(self.columns), self.device)
+        by_pieces(transform_rows, self.shape[0], self.device)
+        return out
+
+    def _empty(self, space: Workspace, name: str) -> Tensor:
+        return space(name, (len(self.columns), len(self.rows)), self.complex, self.device)
