@@ -19,8 +19,8 @@ from fouriscope.alignment.steps import (
     by_trials,
     exposed,
     focused,
-    if_predicted_better,
     sized,
+    unless_predicted_worse,
 )
 from fouriscope.checks import door
 from fouriscope.optics.die import across_edge
@@ -81,7 +81,7 @@ def align(
        move it as a rigid body (:func:`~fouriscope.alignment.refine_array`), and turn it once more;
     5. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`). It comes late, because
        a wrong aperture can make up for an array in the wrong place. If another aperture is found, the searches before
-       are repeated with it, and it is used if unseen frames are then predicted better;
+       are repeated with it, and it is used unless unseen frames are then predicted worse;
     6. ``die``: find how large the LEDs are (:func:`~fouriscope.alignment.find_die`), now that their places are known;
     7. exposure and focus again, with what is known by now;
     8. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`), and those
@@ -145,7 +145,7 @@ def align(
         found = aperture(acquisition, described.illumination, say)
         if found != described.optics.na:
             other = placed(replace(described, optics=replace(described.optics, na=found)))
-            acquisition = if_predicted_better(other, acquisition, f"aperture: NA {found:.4f}", say)
+            acquisition = unless_predicted_worse(other, acquisition, f"aperture: NA {found:.4f}", say)
     if die:
         begin("die")
         acquisition = sized(acquisition, described, say)

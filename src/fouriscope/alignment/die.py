@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.brightness import lattice_pitch
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Adjusted, Illumination, LEDArray
+from fouriscope.optics.die import smallest_distance
 
 # Sizes that are tried, in units of the objective's NA: an LED of 0.3 mm at 90 mm and NA 0.1 has 0.03, a bulb or a bare
 # white LED near the sample 0.5. Each is this many times as large as the one before.
@@ -103,7 +103,7 @@ def find_die(acquisition: Acquisition) -> DieFit:
     before = look(array.die)
     look(0.0)
     # LEDs do not overlap.
-    largest = lattice_pitch(array) if len(array) > 1 else np.inf
+    largest = smallest_distance(array.positions)
     sizes = [size for step in range(MOST_STEPS) if (size := LEAST * unit * FACTOR**step) < largest]
     for size in sizes:
         if look(size) > GROWN * min(seen.values()):

@@ -18,7 +18,7 @@ from fouriscope.alignment.die import find_die
 from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
 from fouriscope.alignment.orientation import AS_DESCRIBED
-from fouriscope.alignment.place import find_place
+from fouriscope.alignment.place import CLEARLY, find_place
 from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.trials import Trials
@@ -132,11 +132,10 @@ def aperture(acquisition: Acquisition, described: Illumination, say: Tell) -> fl
     return best.na
 
 
-def if_predicted_better(other: Acquisition, acquisition: Acquisition, what: str, say: Tell) -> Acquisition:
-    """``other``, if it predicts unseen frames better than ``acquisition`` (:func:`likeness`), or if nobody can tell."""
-    na = acquisition.optics.na
-    before, after = likeness(acquisition), likeness(other, na=na)
-    if not after < before:
+def unless_predicted_worse(other: Acquisition, acquisition: Acquisition, what: str, say: Tell) -> Acquisition:
+    """``other``, unless it predicts unseen frames clearly worse than ``acquisition`` (:func:`likeness`)."""
+    before, after = likeness(acquisition), likeness(other, na=acquisition.optics.na)
+    if not after < (1 - CLEARLY) * before:
         return other
     say(f"{what} is not used: unseen frames are predicted worse with it (correlation {before:.3f} → {after:.3f})")
     return acquisition

@@ -203,15 +203,19 @@ def require_die(die: object, shape: object) -> float:
     return size
 
 
-def require_room(die: float, positions: FloatArray) -> None:
-    """Raise if dies overlap. The size was then probably given in millimetres, or with the housing."""
+def smallest_distance(positions: FloatArray) -> float:
+    """From an LED to the nearest one in another place, in metres; infinite if there is none."""
     from scipy.spatial import KDTree
 
     distinct = np.unique(positions, axis=0)
-    if len(distinct) > 1:
-        nearest = float(KDTree(distinct).query(distinct, 2)[0][:, 1].min())
-        if die > nearest * (1 + 1e-9):
-            raise InvalidInputError(
-                f"die = {die:g} m is larger than the distance from LED to LED, {nearest:g} m; give the part that "
-                "shines, in metres: 0.5 mm is 0.5e-3"
-            )
+    return float(KDTree(distinct).query(distinct, 2)[0][:, 1].min()) if len(distinct) > 1 else math.inf
+
+
+def require_room(die: float, positions: FloatArray) -> None:
+    """Raise if dies overlap. The size was then probably given in millimetres, or with the housing."""
+    nearest = smallest_distance(positions)
+    if die > nearest * (1 + 1e-9):
+        raise InvalidInputError(
+            f"die = {die:g} m is larger than the distance from LED to LED, {nearest:g} m; give the part that "
+            "shines, in metres: 0.5 mm is 0.5e-3"
+        )

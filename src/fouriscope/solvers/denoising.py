@@ -21,8 +21,6 @@ TEMPERATURE_TAKEN_AT = (0, 10, 30, 100)
 # The θ of priors is that of images on a grid for the intensity, with twice the pixels of the field's along each axis:
 # there n is four times as large, and the same image twice as rough in sum, which counts once more in λr.
 OVERSAMPLED = 4.0
-# How much stronger a prior may become because of the noise in the image that it is fixed by.
-MOST_STRONGER = 10.0
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -76,24 +74,16 @@ class Denoising:
         if math.isfinite(temperature):
             self.temperature = temperature
 
-    def fix(self, temperature: float, reference: RealArray, step: float) -> None:
+    def fix(self, temperature: float, reference: RealArray) -> None:
         """From now on automatic strengths are T · natural_strength of the images of ``reference``, one for them all.
 
         A strength that follows the estimate it regularises runs away on measured frames: the noisier the image, the
-        weaker the prior. So it is found once, in two steps: from ``reference`` as it is, and from ``reference``
-        denoised with that strength after a ``step``, because its noise is no structure. Images share one τ: θn/r summed
-        over them.
+        weaker the prior. So it is found once. Images share one τ: θn/r summed over them.
         """
         if all(prior.strength != "auto" for prior in self.priors):
             return
         self.temperature = temperature
         self.fixed_strength = self._shared(reference)
-        if self.fixed_strength > 0:
-            denoised = self._shared(self(reference, step))
-            # Of an image that is nothing but noise nothing is left, which says nothing about structure.
-            if math.isfinite(denoised) and denoised > 0:
-                self.fixed_strength = min(denoised, MOST_STRONGER * self.fixed_strength)
-            self.reset()
 
     def cool(self, temperature: float) -> None:
         """The noise has proved to be less than when strengths were fixed: they fall with T, and never rise."""

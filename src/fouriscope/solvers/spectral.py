@@ -246,8 +246,7 @@ class Spectral(Descent):
         temperature = self._settlement.settle(self._x, self.sampler.population, self._iterations)
         self._known = None
         if first:
-            # Amplitudes tell half of what a wave is: the curvature of d along it is C, not 2C.
-            self.denoise.fix(temperature, self._x, 1 / harmonic_mean(self._coverage(self.fidelity.model)))
+            self.denoise.fix(temperature, self._x)
             self._secants.forget()  # weights and prior are others now
         else:
             self.denoise.cool(temperature)
