@@ -28,7 +28,7 @@ from fouriscope.alignment.trials import most_detailed_patch
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Adjusted, Directions, LEDArray, Pupil
-from fouriscope.optics.die import across_edge
+from fouriscope.optics.die import across_edge, smallest_distance
 from fouriscope.simulation import simulate
 from tests.calibration.problems import LEDS, smooth_x
 from tests.conftest import OPTICS
@@ -371,3 +371,12 @@ def test_directions_without_a_height_have_no_size() -> None:
     found = align(data, **(NOTHING | {"die": True, "edge": False}))
     assert found.notes == ("size of the LEDs: not searched for: their directions have no height",)
     assert found.acquisition.illumination is data.illumination
+
+
+def test_unevenly_spaced_leds_have_a_size_below_their_smallest_distance() -> None:
+    """Frames out of focus look as if LEDs were large: the search must stop before neighbours overlap."""
+    positions = LEDS.positions.copy()
+    positions[0] += 0.45 * (positions[1] - positions[0])
+    uneven = LEDArray(positions, 70e-3)
+    found = find_die(acquisition(lights=uneven, believed=uneven, pupil=Pupil(defocus=60e-6)))
+    assert found.tried.max() <= smallest_distance(positions) < 2.3e-3

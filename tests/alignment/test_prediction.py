@@ -1,0 +1,88 @@
+"""What inner LEDs predict of outer ones tells a wrong microscope from a right one, whatever the exposures are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fouriscope.acquisition import Acquisition, ArrayFrames
+from fouriscope.alignment import PlaceFit, find_place, likeness
+from fouriscope.alignment.orientation import AS_DESCRIBED, ORIENTATIONS, Orientation
+from fouriscope.alignment.steps import unless_predicted_worse
+from fouriscope.forward import ForwardModel
+from fouriscope.optics import LEDArray
+from tests.conftest import OPTICS
+
+LEDS = LEDArray.square(9, pitch=4e-3, height=70e-3, offset=(0.9e-3, 0.4e-3))
+MIRRORED = replace(LEDS, positions=LEDS.positions * (-1, 1))
+
+
+@pytest.fixture(scope="module")
+def rough() -> Acquisition:
+    """Frames of a rough phase, which scatters into all of them; the dark field was exposed eight times longer."""
+    model = ForwardModel(OPTICS, LEDS, (48, 48))
+    phase = np.random.default_rng(0).normal(0, 0.5, model.object_shape).astype(np.float32)
+    exposed = np.where(model.geometry.bright_field, 1.0, 8.0)[:, None, None]
+    frames = np.random.default_rng(1).poisson(model.intensity(phase) * exposed * 5000) / 5000
+    return Acquisition(OPTICS, LEDS, ArrayFrames(frames.astype(np.float32)), periodic=True)
+
+
+def test_the_right_microscope_predicts_best(rough: Acquisition) -> None:
+    right = likeness(rough)
+    assert 0 < right <= 1
+    wrong = {
+        "mirrored": replace(rough, illumination=MIRRORED),
+        "turned": replace(rough, illumination=LEDS.moved(turn=0.1)),
+        "aperture": replace(rough, optics=replace(OPTICS, na=0.85 * OPTICS.na)),
+    }
+    assert all(likeness(one, na=OPTICS.na) < 0.95 * right for one in wrong.values())
+
+
+def test_gains_do_not_matter_to_the_frames_that_are_predicted(rough: Acquisition) -> None:
+    """Those of outer frames, which no other frame is predicted from."""
+    outer = np.hypot(*LEDS.directions().T) > 1.8 * OPTICS.na
+    stack = np.stack([rough.frames.frame(led) * (5.0 if outer[led] else 1.0) for led in range(len(rough))])
+    inner = replace(rough, weights=np.where(np.hypot(*LEDS.directions().T) < 2.0 * OPTICS.na, 1.0, 0.0))
+    assert likeness(replace(inner, frames=ArrayFrames(stack))) == pytest.approx(likeness(inner), rel=1e-3)
+
+
+def test_without_dark_field_nothing_is_predicted(rough: Acquisition) -> None:
+    bright = np.hypot(*LEDS.directions().T) < OPTICS.na
+    assert math.isnan(likeness(replace(rough, weights=bright.astype(float))))
+
+
+def test_a_mirrored_array_is_found_by_what_it_predicts(rough: Acquisition) -> None:
+    found = find_place(replace(rough, illumination=MIRRORED))
+    assert found.best == Orientation(transposed=False, flip_y=True, flip_x=False)
+    assert found.best not in found.undecided(AS_DESCRIBED)
+    assert find_place(rough).best == AS_DESCRIBED
+
+
+def test_the_described_orientation_stays_if_nobody_can_tell() -> None:
+    def fit(likeness: list[float], misfits: list[float]) -> PlaceFit:
+        of = dict[Orientation, float]
+        pairs = [of(zip(ORIENTATIONS, values, strict=True)) for values in (misfits, likeness)]
+        return PlaceFit(dict.fromkeys(ORIENTATIONS, LEDS), *pairs, misfits[0], dict.fromkeys(ORIENTATIONS, 0), 0)
+
+    other = ORIENTATIONS[1]
+    even = [1.0] * len(ORIENTATIONS)
+    low = [0.1] * (len(ORIENTATIONS) - 2)
+    assert fit([0.4, 0.41, *low], even).best == AS_DESCRIBED
+    assert fit([0.4, 0.41, *low], even).undecided(AS_DESCRIBED) == [other]
+    assert fit([0.4, 0.45, *low], even).best == other
+    assert fit([0.4, 0.45, *low], [1.0, 1.3, *even[2:]]).best == AS_DESCRIBED, "bright frames contradict"
+    nothing = [math.nan] * len(ORIENTATIONS)
+    assert fit(nothing, [1.0, 0.9, *even[2:]]).best == AS_DESCRIBED
+    assert fit(nothing, [1.0, 0.7, *even[2:]]).best == other
+
+
+def test_an_aperture_that_predicts_worse_is_not_used(rough: Acquisition) -> None:
+    said: list[str] = []
+    smaller = replace(rough, optics=replace(OPTICS, na=0.85 * OPTICS.na))
+    assert unless_predicted_worse(smaller, rough, "aperture: NA 0.17", said.append) is rough
+    assert said[0].startswith("aperture: NA 0.17 is not used: unseen frames are predicted worse")
+    assert unless_predicted_worse(rough, smaller, "aperture: NA 0.2", said.append) is rough
+    assert len(said) == 1
