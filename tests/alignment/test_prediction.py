@@ -63,9 +63,10 @@ def test_a_mirrored_array_is_found_by_what_it_predicts(rough: Acquisition) -> No
 
 def test_the_described_orientation_stays_if_nobody_can_tell() -> None:
     def fit(likeness: list[float], misfits: list[float]) -> PlaceFit:
-        of = dict[Orientation, float]
-        pairs = [of(zip(ORIENTATIONS, values, strict=True)) for values in (misfits, likeness)]
-        return PlaceFit(dict.fromkeys(ORIENTATIONS, LEDS), *pairs, misfits[0], dict.fromkeys(ORIENTATIONS, 0), 0)
+        of_misfits = dict(zip(ORIENTATIONS, misfits, strict=True))
+        of_likeness = dict(zip(ORIENTATIONS, likeness, strict=True))
+        arrays, wrong = dict.fromkeys(ORIENTATIONS, LEDS), dict.fromkeys(ORIENTATIONS, 0)
+        return PlaceFit(arrays, of_misfits, of_likeness, misfits[0], wrong, 0)
 
     other = ORIENTATIONS[1]
     even = [1.0] * len(ORIENTATIONS)
