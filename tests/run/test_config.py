@@ -80,7 +80,7 @@ def test_defaults_are_found_from_the_frames() -> None:
     plain = ReconstructionConfig()
     assert (plain.solver.batch, plain.solver.loss, plain.solver.sampler) == ("auto", "auto", "stratified")
     assert [settings.PnP().batch_of(frames) for frames in (9, 81, 293, 1009)] == [9, 20, 29, 60]
-    assert [settings.Spectral().batch_of(frames) for frames in (9, 81, 293)] == [9, 60, 60]
+    assert [settings.Spectral().batch_of(frames) for frames in (9, 81, 121, 293)] == [9, 27, 40, 60]
     assert plain.solver == settings.PnP(step="auto", acceleration=True, steps_per_denoising=1)
     assert plain.object.model == "phase"
     assert plain.object.shape == "auto"

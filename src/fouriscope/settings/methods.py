@@ -10,8 +10,8 @@ from fouriscope.fidelity import LossName
 from fouriscope.settings.base import Count, Few, NotNegative, Positive, Section, Share
 
 DEFAULT_METHOD = "pnp"
-# Frames per iteration, at most, by default: the paper's.
-BATCH = 60
+# Frames per iteration, at most, by default: the paper's. A share of the frames is no less than the other.
+BATCH, LEAST_BATCH = 60, 20
 
 
 class Method(Section):
@@ -35,7 +35,8 @@ class Method(Section):
     )
     batch: Count | Literal["auto"] = Field(
         default="auto",
-        description='frames per iteration; "auto" is a tenth of them (20 to 60) if the loss is "auto", otherwise 60',
+        description='frames per iteration; "auto" is a third of them (20 to 60) for "spectral", a tenth (20 to 60) if '
+        'the loss is "auto", otherwise 60',
     )
     start: Literal["flat", "linear", "epry", "array"] = Field(
         default="flat",
@@ -58,11 +59,13 @@ class Method(Section):
     def batch_of(self, frames: int) -> int:
         """How many frames an iteration sees, if there are this many.
 
-        >>> PnP().batch_of(293), PnP().batch_of(49), PnP(loss="intensity").batch_of(293)
-        (29, 20, 60)
+        >>> PnP().batch_of(293), PnP().batch_of(49), PnP(loss="intensity").batch_of(293), Spectral().batch_of(121)
+        (29, 20, 60, 40)
         """
-        automatic = min(max(frames // 10, 20), BATCH) if self.loss_from_noise else BATCH
-        return min(automatic if self.batch == "auto" else self.batch, frames)
+        return min(self._automatic_batch(frames) if self.batch == "auto" else self.batch, frames)
+
+    def _automatic_batch(self, frames: int) -> int:
+        return min(max(frames // 10, LEAST_BATCH), BATCH) if self.loss_from_noise else BATCH
 
     @property
     def recovers_pupil(self) -> bool:
@@ -126,6 +129,10 @@ class Spectral(_Descent):
         description='ε of the amplitude loss, in units of the empty bright field; "auto" is twice the noise of dark '
         "frames",
     )
+
+    def _automatic_batch(self, frames: int) -> int:
+        # Nearly all frames of a small array would be no minibatch: few steps, and most of the object not yet found.
+        return min(max(frames // 3, LEAST_BATCH), BATCH)
 
 
 class EPRY(Method):
