@@ -99,8 +99,9 @@ function show(scale) {
   $('wrapped').disabled = !isPhase(state.quantity) || state.mode === 'difference';
   $('scale').hidden = !scale;
   if (!scale) return;
+  // While one box is wrong, the other one keeps what was typed too: both are used when the wrong one is mended.
+  const isWrong = !$('scale-problem').hidden;
   for (const [id, value] of [['low', scale.low], ['high', scale.high]]) {
-    const isWrong = $(id).getAttribute('aria-invalid') === 'true';
     if (document.activeElement !== $(id) && !isWrong) $(id).value = number(value);
     $(id).disabled = scale.wrapped;
   }
