@@ -39,11 +39,15 @@ def by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
         say(f"place: not searched for: {error}")
         return acquisition
     if fit.best != AS_DESCRIBED:
-        say(
-            f"place: orientation {fit.best} (or {fit.best.twin}; intensities cannot tell): unseen frames are predicted "
-            f"better, correlation {fit.likeness[fit.best]:.2f}, as described {fit.likeness[AS_DESCRIBED]:.2f}; "
-            f"{_place(fit.arrays[fit.best])}"
-        )
+        if np.isnan(fit.likeness[fit.best]):
+            proof = f"misfit of the bright frames {fit.misfits[fit.best]:.4g}, as described {fit.misfits[AS_DESCRIBED]:.4g}"
+        else:
+            proof = (
+                f"unseen frames are predicted better, correlation {fit.likeness[fit.best]:.2f}, as described "
+                f"{fit.likeness[AS_DESCRIBED]:.2f}"
+            )
+        place = _place(fit.arrays[fit.best])
+        say(f"place: orientation {fit.best} (or {fit.best.twin}; intensities cannot tell): {proof}; {place}")
         return replace(acquisition, illumination=fit.arrays[fit.best])
     others = fit.undecided(AS_DESCRIBED)
     orientation = "orientation as described"
