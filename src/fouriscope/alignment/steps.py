@@ -40,8 +40,8 @@ def by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
         return acquisition
     if fit.best != AS_DESCRIBED:
         if np.isnan(fit.likeness[fit.best]):
-            found, before = fit.misfits[fit.best], fit.misfits[AS_DESCRIBED]
-            proof = f"misfit of the bright frames {found:.4g}, as described {before:.4g}"
+            turned, straight = fit.misfits[fit.best], fit.misfits[AS_DESCRIBED]
+            proof = f"misfit of the bright frames {turned:.4g}, as described {straight:.4g}"
         else:
             proof = (
                 f"unseen frames are predicted better, correlation {fit.likeness[fit.best]:.2f}, as described "
