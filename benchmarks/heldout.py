@@ -18,7 +18,8 @@ from fouriscope.forward import ForwardModel
 from fouriscope.optics import Illumination, LEDArray, automatic_margin
 from fouriscope.optics.die import across_edge
 from fouriscope.run.assemble import build_acquisition, build_solver, build_stop
-from fouriscope.settings import RunConfig
+from fouriscope.run.rehearsal import rehearsed
+from fouriscope.settings import RunConfig, Spectral
 from fouriscope.solvers import EPRY, Iterations
 
 BRIGHT, DARK = 3, 17
@@ -69,12 +70,16 @@ def held_out(config: RunConfig, folder: Path, draws: Sequence[int]) -> HeldOut:
     """
     data = build_acquisition(in_the_middle(config, folder, REGION), folder)
     ours, epry, plain = [], [], []
+    # The strength of the prior must not have been chosen with frames that are held out now.
+    unrehearsed = config
+    if isinstance(config.solver, Spectral):
+        unrehearsed = config.model_copy(update={"solver": config.solver.model_copy(update={"strength_factor": "auto"})})
     for draw in draws:
         held = drawn(data, np.random.default_rng(draw))
         weights = np.ones(len(data)) if data.weights is None else np.array(data.weights, np.float64)
         weights[held] = 0
         seen = replace(data, weights=weights)
-        solver = build_solver(seen, config)
+        solver = build_solver(seen, rehearsed(seen, unrehearsed))
         solver.solve(build_stop(config.stop))
         model = solver.fidelity.model
         ours.append(misfits(data, model, solver.x, held))

@@ -22,6 +22,7 @@ from fouriscope.run.aligned import aligned
 from fouriscope.run.assemble import build_solver, build_stop
 from fouriscope.run.progress import shown_progress
 from fouriscope.run.provenance import FrameDigest, provenance
+from fouriscope.run.rehearsal import rehearsed
 from fouriscope.solvers import Callback
 
 
@@ -152,6 +153,7 @@ def reconstruct(
         shown.stage("reading the frames")
         digest = FrameDigest(data.frames.shape)
         data.check_frames(digest.add)
+        config = rehearsed(data, config, **chosen.objects, stage=shown.stage)
         solver = build_solver(data, config, **chosen.objects)
         shown.stage("starting the solver (on a new machine it is compiled first)")
         history = solver.solve(rule, [shown, *callbacks])

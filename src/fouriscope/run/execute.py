@@ -20,6 +20,7 @@ from fouriscope.run.inputs import check_same_files, check_same_frames, input_fil
 from fouriscope.run.judged import judge
 from fouriscope.run.memory import with_memory
 from fouriscope.run.provenance import FrameDigest, provenance
+from fouriscope.run.rehearsal import rehearsed
 from fouriscope.run.result import Result
 from fouriscope.run.solving import solve_into
 from fouriscope.settings import RunConfig
@@ -75,6 +76,7 @@ def start_run(
     stage("reading the frames")
     digest = FrameDigest(acquisition.frames.shape)
     acquisition.check_frames(digest.add)
+    config = rehearsed(acquisition, config, tell=tell, stage=stage)
     solver = build_solver(acquisition, config)
     origin = provenance(acquisition, input_files(config, base), digest=digest) | {
         "alignment": {"notes": list(notes), "nominal_na": nominal.tolist()}

@@ -129,6 +129,11 @@ class Spectral(_Descent):
         description='ε of the amplitude loss, in units of the empty bright field; "auto" is twice the noise of dark '
         "frames",
     )
+    strength_factor: Positive | Literal["auto"] = Field(
+        default="auto",
+        description='factor of automatic strengths; "auto" is the one with which a patch predicts unseen frames best '
+        "(1 for whole fields and live)",
+    )
 
     def _automatic_batch(self, frames: int) -> int:
         # Nearly all frames of a small array would be no minibatch: few steps, and most of the object not yet found.

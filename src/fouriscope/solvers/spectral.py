@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,11 @@ from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
 from fouriscope.solvers.descent import Descent
 from fouriscope.solvers.frame_worth import harmonic_mean, noise_background
+from fouriscope.solvers.pace import Pace
 from fouriscope.solvers.secants import Secants
 from fouriscope.solvers.settlement import Settlement
 from fouriscope.solvers.start import Start
 
-# Online, a step has half its length after so many passes over the frames: the noise of minibatches averages out.
-PASSES_TO_FADE = 5.0
 # From a flat start, the iteration at which residuals are first taken for noise: before, they are the object itself.
 SETTLED = 10
 # The most momentum: 0.8 makes a step five times as long in the end, and still averages the noise of minibatches. More
@@ -64,8 +63,9 @@ class Spectral(Descent):
     dark frames: over such noise √(y + ε) is nearly linear, and its mean is that of the light. ε is one more source of
     every frame, of constant intensity, so the bound by a quadratic holds as it is.
 
-    Online α = 1/(1 + passes/5), so that the iterates average the noise of minibatches; with all frames in each
-    iteration α = 1 throughout. ``step`` is its first value.
+    Online α is 1 while the estimate travels. When it only trembles with the noise of minibatches, α falls as
+    1/(1 + passes/5), and the iterates average this noise: :class:`~fouriscope.solvers.pace.Pace`. With all frames in
+    each iteration α = 1 throughout. ``step`` is its first value.
 
     Parameters
     ----------
@@ -81,6 +81,9 @@ class Spectral(Descent):
     background
         ε, in units of the bright field; "auto" is that of the loss, if it has one, otherwise it is measured when the
         solver begins. 0 is the plain loss.
+    strength_factor
+        What the automatic strength of the priors is multiplied by. "auto" is 1 here: frames that are held out decide
+        it before a run, in :func:`fouriscope.reconstruct`.
     acceleration
         Whether there is a momentum, or a quasi-Newton direction if all iterations see the same frames. Without it
         β = 0, and with all frames in each iteration the misfit never rises.
@@ -115,6 +118,7 @@ class Spectral(Descent):
         denoiser_weight: float = 1.0,
         balance: bool = True,
         background: float | Literal["auto"] = "auto",
+        strength_factor: float | Literal["auto"] = "auto",
         acceleration: bool = True,
         start: Start = "flat",
         seed: int = 0,
@@ -134,11 +138,14 @@ class Spectral(Descent):
             )
         if background != "auto" and not 0 <= background < math.inf:
             raise InvalidInputError(f'background must be a number ≥ 0, or "auto", got {background!r}')
+        if strength_factor != "auto" and not 0 < strength_factor < math.inf:
+            raise InvalidInputError(f'strength_factor must be a positive number, or "auto", got {strength_factor!r}')
         if background == "auto" and fidelity.loss.epsilon:
             background = fidelity.loss.epsilon  # who made the loss has chosen it
         self.denoiser_weight, self.balance, self.background = float(denoiser_weight), balance, background
+        self.strength_factor = 1.0 if strength_factor == "auto" else float(strength_factor)
         self.acceleration = acceleration
-        self._secants = Secants()
+        self._secants, self._pace = Secants(), Pace()
         self._passes = 0.0
         self._known: tuple[ForwardModel | None, float] | None = None
         super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
@@ -161,6 +168,7 @@ class Spectral(Descent):
     def begin_at(self, x: RealArray) -> None:
         self._before, self._q = x, 1.0
         self._secants.forget()
+        self._pace.begin_at(x)
 
     def find_step(self) -> None:
         if self._control.automatic:
@@ -204,7 +212,7 @@ class Spectral(Descent):
         coverage = self._coverage(model)
         seen = coverage if everything else self._covered(model, batch)
         residual = self._residual(start, slope.gradient, seen, harmonic_mean(coverage))
-        alpha = self.step_size / (1.0 if everything else 1 + self._passes / PASSES_TO_FADE)
+        alpha = self.step_size / (1.0 if everything else self._pace.fading)
         if same_frames:
             root = np.sqrt(coverage)
             change = self._secants.direction(
@@ -216,7 +224,10 @@ class Spectral(Descent):
         moved = model.inverse_spectrum(change, out=change)
         before, self._x = self._x, start + np.stack([moved.real, moved.imag])
         self._before = before
-        self._passes += batch.size / len(self.sampler.population)
+        share = batch.size / len(self.sampler.population)
+        self._passes += share
+        if not everything:
+            self._pace.note(self._x, share)
         return StepReport(
             slope.misfit, relative_distance(self._x, before), alpha, self.denoise.strengths[0], len(batch.leds)
         )
@@ -244,6 +255,7 @@ class Spectral(Descent):
     def _settle(self) -> None:
         first = not self._settlement.rounds
         temperature = self._settlement.settle(self._x, self.sampler.population, self._iterations)
+        temperature *= self.strength_factor
         self._known = None
         if first:
             self.denoise.fix(temperature, self._x)
@@ -278,8 +290,10 @@ class Spectral(Descent):
         arrays = self._settlement.state_arrays() | {"before": self._before}
         arrays |= {} if self._known is None else {"coverage": self._full}
         arrays |= {f"secants.{name}": array for name, array in self._secants.state_arrays().items()}
+        arrays |= {f"pace.{name}": array for name, array in self._pace.state_arrays().items()}
         measured_at = None if self._known is None else self._known[1]
-        values = {"passes": self._passes, "measured_at": measured_at, "q": self._q}
+        values: dict[str, Any] = {"passes": self._passes, "measured_at": measured_at, "q": self._q}
+        values["pace"] = self._pace.state_values()
         values |= self._settlement.state_values() | {"background": self.fidelity.loss.epsilon}
         return SolverState(arrays, values)
 
@@ -289,6 +303,10 @@ class Spectral(Descent):
         # A checkpoint of before there was momentum begins it anew.
         self._before, self._q = state.arrays.get("before", self._x), float(values.get("q", 1.0))
         self._settlement.load(state.arrays, values)
+        if "pace" in values:
+            self._pace.load(state.part("pace"), values["pace"])
+        else:
+            self._pace.fade_from(self._passes)
         self._secants.load_state_arrays(state.part("secants"), _as_wave(self._x))
         self._known = None
         if "coverage" in state.arrays:

@@ -122,9 +122,12 @@ def hold_out(
 
 
 def drawn(
-    patch: Acquisition, geometry: Geometry, rng: np.random.Generator, spared: Sequence[int] = ()
+    patch: Acquisition, geometry: Geometry, rng: np.random.Generator, spared: Sequence[int] = (), *, least: int = 0
 ) -> NDArray[np.int64]:
-    """LEDs to hold out: not near the pupil's edge, not without weight, and no dark-field frame of mere noise."""
+    """LEDs to hold out: not near the pupil's edge, not without weight, and no dark-field frame of mere noise.
+
+    Of each field, at most a quarter of these; or ``least``, if twice as many remain.
+    """
     bin_na = max(geometry.frequency_step) * geometry.optics.wavelength
     clear = np.abs(geometry.illumination_na - geometry.optics.na) > EDGE * bin_na
     clear &= patch.frame_weights > 0
@@ -134,7 +137,8 @@ def drawn(
     for field, count in ((geometry.bright_field, BRIGHT), (~geometry.bright_field, DARK)):
         free = np.flatnonzero(field & clear)
         # One of a few bright-field LEDs may carry half of the low frequencies.
-        chosen.append(rng.choice(free, min(count, len(free) // 4), replace=False))
+        share = max(len(free) // 4, least if len(free) >= 3 * least else 0)
+        chosen.append(rng.choice(free, min(count, share), replace=False))
     return np.sort(np.concatenate(chosen)).astype(np.int64)
 
 

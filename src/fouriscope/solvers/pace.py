@@ -1,0 +1,99 @@
+"""Whether an estimate still travels, or only trembles with the noise of minibatches: how long steps may stay long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.forward.objects import RealArray
+from fouriscope.reductions import dot
+
+# A look covers so many iterations, and at least one pass over the frames: the memory of a momentum of 0.8 is shorter.
+LOOK = 20
+# The cosine between the ways of two looks. It is −1/2 where the estimate only trembles about one place. Above this
+# number a look still moves it by more than half of the trembling.
+TRAVELLING = -0.35
+# Then a step has half its length after so many passes: the noise of minibatches averages out.
+PASSES_TO_FADE = 5.0
+
+
+class Pace:
+    """Steps over minibatches keep their length while the estimate travels, and then become shorter for good.
+
+    The misfit cannot tell: slow parts of an object hardly change it, and the noise of minibatches hides them. The way
+    of the estimate can. Let D_k be its way during look k. Noise alone gives D_k = n_k − n_{k−1}, so that two ways have
+    the cosine −1/2. A common direction d in both makes it (d² − n²)/(d² + 2n²).
+
+    Two arrays of the size of x are kept.
+
+    Examples
+    --------
+    >>> rng, pace, place = np.random.default_rng(0), Pace(), np.zeros((2, 32, 32))
+    >>> pace.begin_at(place)
+    >>> for k in range(1, 101):
+    ...     pace.note(place + 0.1 * k + rng.normal(size=place.shape), 0.5)
+    >>> pace.fading
+    1.0
+    >>> for _ in range(100):
+    ...     pace.note(place + rng.normal(size=place.shape), 0.5)
+    >>> pace.fading > 2
+    True
+    """
+
+    def __init__(self) -> None:
+        self._at: RealArray | None = None
+        self._way: RealArray | None = None
+        self._iterations, self._passes = 0, 0.0
+        self._arrived, self._faded = False, 0.0
+
+    @property
+    def fading(self) -> float:
+        """What the length of a step is divided by."""
+        return 1 + self._faded / PASSES_TO_FADE
+
+    def begin_at(self, x: RealArray) -> None:
+        """The estimate was put somewhere else, or what it is fitted to has changed: the way begins here."""
+        self._at, self._way = x, None
+        self._iterations, self._passes = 0, 0.0
+
+    def note(self, x: RealArray, passes: float) -> None:
+        """An iteration that saw ``passes`` of the frames has led to ``x``."""
+        assert self._at is not None, "begin_at comes first"
+        self._iterations, self._passes = self._iterations + 1, self._passes + passes
+        if self._arrived:
+            self._faded += passes
+        elif self._iterations >= LOOK and self._passes >= 1 - 1e-9:
+            way = x - self._at
+            self._arrived = self._way is not None and _cosine(way, self._way) < TRAVELLING
+            self._at, self._way = x, way
+            self._iterations, self._passes = 0, 0.0
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything that is needed to continue exactly."""
+        kept = {"at": self._at, "way": self._way}
+        return {name: array for name, array in kept.items() if array is not None}
+
+    def state_values(self) -> dict[str, Any]:
+        return {
+            "iterations": self._iterations,
+            "passes": self._passes,
+            "arrived": self._arrived,
+            "faded": self._faded,
+        }
+
+    def load(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+        """Take back what the two above gave."""
+        self._at, self._way = arrays.get("at", self._at), arrays.get("way")
+        self._iterations, self._passes = int(values["iterations"]), float(values["passes"])
+        self._arrived, self._faded = bool(values["arrived"]), float(values["faded"])
+
+    def fade_from(self, passes: float) -> None:
+        """Go on as a checkpoint of an earlier version did, whose steps faded from the first pass on."""
+        self._arrived, self._faded = True, passes
+
+
+def _cosine(first: RealArray, second: RealArray) -> float:
+    lengths = dot(first, first) * dot(second, second)
+    return dot(first, second) / float(np.sqrt(lengths)) if lengths > 0 else -1.0

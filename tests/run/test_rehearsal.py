@@ -1,0 +1,162 @@
+"""The strength of the prior that predicts unseen frames best: when it is searched, how, and who keeps it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fouriscope as fs
+from fouriscope.choices import choose
+from fouriscope.errors import DivergenceError
+from fouriscope.run import rehearsal
+from fouriscope.run.assemble import build_solver
+from fouriscope.run.rehearsal import rehearsed
+from fouriscope.settings import ReconstructionConfig
+from fouriscope.simulation import HostileMicroscope
+from fouriscope.solvers import Solver
+from fouriscope.verdict.heldout import misfits
+
+
+@pytest.fixture(scope="module")
+def data() -> fs.Acquisition:
+    return HostileMicroscope(leds=7, frame=32, surround=16).acquire(3)[0]
+
+
+def config_of(data: fs.Acquisition, **choices: Any) -> ReconstructionConfig:
+    return choose(data, measured=True, **({"align": ()} | choices)).config
+
+
+def factor_of(config: ReconstructionConfig) -> Any:
+    return config.solver.options["strength_factor"]
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, misfit: Callable[[float], float]) -> list[float]:
+    """Misfits of unseen frames that depend on the factor alone; the factors that are tried."""
+    tried: list[float] = []
+
+    def found(*arguments: Any) -> float:
+        tried.append(arguments[-1])
+        return misfit(arguments[-1])
+
+    monkeypatch.setattr(rehearsal, "_misfit", found)
+    return tried
+
+
+@pytest.mark.parametrize(
+    ("best", "tried"),
+    [
+        (1.0, [1, 1 / 4, 4]),
+        (1 / 4, [1, 1 / 4, 1 / 16]),
+        (1 / 64, [1, 1 / 4, 1 / 16]),
+        (4.0, [1, 1 / 4, 4, 16]),
+        (100.0, [1, 1 / 4, 4, 16]),
+    ],
+)
+def test_the_search_goes_downhill_and_ends(
+    data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch, best: float, tried: list[float]
+) -> None:
+    asked = pretend(monkeypatch, lambda factor: 1 + math.log(factor / best) ** 2)
+    config = rehearsed(data, config_of(data))
+    assert asked == tried
+    assert factor_of(config) == min(tried, key=lambda factor: abs(math.log(factor / best)))
+
+
+def test_a_flat_curve_changes_nothing_and_nothing_is_told(
+    data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(monkeypatch, lambda factor: 1 - 0.001 * factor)
+    told: list[str] = []
+    assert factor_of(rehearsed(data, config_of(data), tell=told.append)) == 1
+    assert not told
+
+
+def test_what_was_found_is_told(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, lambda factor: 1 / factor)
+    told: list[str] = []
+    rehearsed(data, config_of(data), tell=told.append)
+    assert told == ["prior: 16 times the automatic strength predicts unseen frames best (misfit 0.0625 instead of 1)"]
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"method": "pnp"},
+        {"iterations": 99},
+        {"prior": fs.TV(strength=0.1)},
+        {"prior": None},
+        {"method": fs.settings.Spectral(strength_factor=2.0)},
+    ],
+    ids=lambda choices: str(next(iter(choices))),
+)
+def test_it_is_not_asked_for_where_it_would_change_nothing_or_the_run_is_short(
+    data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch, choices: dict[str, Any]
+) -> None:
+    tried = pretend(monkeypatch, lambda factor: factor)
+    chosen = choose(data, measured=True, align=(), **choices)
+    prior = chosen.objects["prior"]
+    assert rehearsed(data, chosen.config, prior=prior) is chosen.config
+    assert not tried
+
+
+def test_a_few_leds_or_bright_field_alone_cannot_decide(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = pretend(monkeypatch, lambda factor: factor)
+    weights = data.frame_weights
+    weights[11:] = 0
+    few = replace(data, weights=weights)
+    assert factor_of(rehearsed(few, config_of(few))) == "auto"
+    assert not tried
+
+
+def test_a_trial_does_not_see_the_frames_that_it_predicts_and_one_that_diverges_loses(
+    data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    populations: list[set[int]] = []
+
+    def built(seen: fs.Acquisition, config: ReconstructionConfig, **objects: Any) -> Solver:
+        solver = build_solver(seen, config, **objects)
+        populations.append(set(np.flatnonzero(seen.frame_weights > 0)))
+        if factor_of(config) < 1:
+            monkeypatch.setattr(solver, "solve", lambda *_: (_ for _ in ()).throw(DivergenceError("astray")))
+        return solver
+
+    predicted: list[set[int]] = []
+
+    def predict(patch: fs.Acquisition, model: Any, x: Any, leds: Any) -> Any:
+        predicted.append(set(leds))
+        return misfits(patch, model, x, leds)
+
+    monkeypatch.setattr(rehearsal, "build_solver", built)
+    monkeypatch.setattr(rehearsal, "misfits", predict)
+    config = config_of(data, calibrate=())
+    short = config.model_copy(update={"stop": config.stop.model_copy(update={"iterations": 100})})
+    assert factor_of(rehearsed(data, short)) >= 1
+    assert len(populations) > len(predicted) > 0  # one diverged
+    assert all(held and not held & seen for held in predicted for seen in populations)
+
+
+def test_the_run_and_its_record_have_what_was_found(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, lambda factor: factor)
+    result = fs.reconstruct(data, align=(), calibrate=(), iterations=100)
+    assert result.config["solver"]["strength_factor"] == 1 / 16
+
+
+def test_the_factor_multiplies_the_automatic_strength(data: fs.Acquisition) -> None:
+    used = {}
+    for factor in (1.0, 4.0):
+        method = fs.settings.Spectral(strength_factor=factor)
+        seen: list[float] = []
+        fs.reconstruct(
+            *(data,),
+            method=method,
+            align=(),
+            calibrate=(),
+            iterations=2,
+            callbacks=[lambda solver, record, seen=seen: seen.append(record.strength)],  # type: ignore[misc]
+        )
+        used[factor] = seen[-1]
+    np.testing.assert_allclose(used[4.0], 4 * used[1.0])
