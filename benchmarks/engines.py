@@ -74,7 +74,6 @@ from pathlib import Path
 from benchmarks import microscope
 from benchmarks.online_run import peak_bytes
 from fouriscope.fidelity import DataFidelity
-from fouriscope.fidelity.torch_memory import torch_memory
 from fouriscope.forward import ForwardModel
 from fouriscope.parallel import thread_count
 
@@ -98,7 +97,7 @@ before = resident()
 Path("/proc/self/clear_refs").write_text("5")
 fidelity.gradient(x, leds)
 shares = fidelity._pipeline._shares
-memory = torch_memory(fidelity.model.geometry, channels=1, itemsize=4)
+memory = fidelity._pipeline.needed()
 kept = memory.frames * count // len(fidelity) if shares.keeps_frames else 0
 pupils = memory.pupils * count // len(fidelity)
 at_once = min(shares.group * thread_count(), count)

@@ -13,8 +13,7 @@ from fouriscope.errors import InvalidInputError
 
 EngineName: TypeAlias = Literal["numba", "scipy", "torch"]
 ENGINES: tuple[str, ...] = get_args(EngineName)
-# "meta" holds shapes but no numbers. With it, tests find tensors that are created on a device that was not chosen.
-DEVICE = re.compile(r"(cpu|cuda(:\d+)?|mps|meta)\Z")
+DEVICE = re.compile(r"(cpu|cuda(:\d+)?|mps)\Z")
 DEVICES = '"cpu", "cuda", "cuda:1" or "mps"'
 HOW_TO_INSTALL_TORCH = 'pip install "fouriscope[torch]"'
 
@@ -139,8 +138,10 @@ def torch_device(name: str) -> Any:
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (device.index or 0) >= count:
-            there = f"{count} CUDA devices, cuda:0 to cuda:{count - 1}" if count else "no CUDA device"
-            raise InvalidInputError(f'device {name!r}: torch finds {there} here; use one of those, or device="cpu"')
+            there, instead = f"{count} CUDA devices, cuda:0 to cuda:{count - 1}", 'one of those, or device="cpu"'
+            if not count:
+                there, instead = "no CUDA device", 'device="cpu", or a torch that is built for CUDA'
+            raise InvalidInputError(f"device {name!r}: torch finds {there} here; use {instead}")
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise InvalidInputError(f'device {name!r}: torch finds no Apple GPU here; use device="cpu"')
     return device

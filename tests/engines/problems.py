@@ -18,6 +18,20 @@ has_torch = find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not has_torch, reason='torch is not installed: pip install "fouriscope[torch]"')
 OTHERS = ["scipy", pytest.param("torch", marks=needs_torch)]
 
+
+def other_devices() -> list[Any]:
+    """Devices of torch beside the CPU, as parameters that are skipped where this machine has none."""
+    there = dict.fromkeys(("cuda", "mps"), False)
+    if has_torch:
+        import torch
+
+        there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return [
+        pytest.param(name, marks=pytest.mark.skipif(not is_there, reason=f"this machine has no {name} device"))
+        for name, is_there in there.items()
+    ]
+
+
 FINE = {"object_shape": (120, 120)}  # room for sources beside the LEDs
 # name → (arguments of ForwardModel, of DataFidelity)
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

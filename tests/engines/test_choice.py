@@ -55,6 +55,7 @@ def test_the_environment_says_what_automatic_is(monkeypatch: pytest.MonkeyPatch)
         ("jax", "cpu", "engine must be one of auto, numba, scipy, torch, got 'jax'"),
         ("torch", "gpu", 'device must be "cpu", "cuda", "cuda:1" or "mps", got \'gpu\''),
         ("torch", "cuda:x", "device must be"),
+        ("torch", "meta", "device must be"),  # torch has it, but it holds no numbers
         ("scipy", "cuda", 'the engine "scipy" computes on the CPU, got device=\'cuda\'; use engine="torch"'),
     ],
 )
@@ -68,6 +69,18 @@ def test_memory_is_a_number_of_bytes() -> None:
         Engine("torch", memory=-1)
 
 
+@needs_torch
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [(0, 'no CUDA device here; use device="cpu"'), (2, 'cuda:0 to cuda:1 here; use one of those, or device="cpu"')],
+)
+def test_a_card_too_many(count: int, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: count > 0)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: count)
+    with pytest.raises(InvalidInputError, match=f"device 'cuda:2': torch finds .*{message}"):
+        as_engine("torch", "cuda:2")
+
+
 def test_torch_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
         monkeypatch.delitem(sys.modules, name)
@@ -77,7 +90,7 @@ def test_torch_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_torch
-@pytest.mark.parametrize(("device", "kind"), [("cuda:7", "CUDA device"), ("mps", "Apple GPU")])
+@pytest.mark.parametrize(("device", "kind"), [("cuda:77", "CUDA device"), ("mps", "Apple GPU")])
 def test_a_device_that_is_not_there(device: str, kind: str) -> None:
     import torch
 

@@ -6,6 +6,7 @@ things are created.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from fouriscope.priors import TV, Prior, SmallCNN, TorchDenoiser
 from fouriscope.reductions import distance, dot, spread
 from fouriscope.solvers import Iterations, PnP
 from tests.conftest import LEDS, OPTICS
+from tests.engines.problems import other_devices
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "fouriscope[torch]"')
 
@@ -122,10 +124,11 @@ def test_which_engines_keep_estimates() -> None:
     placed += 1
     assert x.max() == 1, "what lies on a device is a copy"
     assert on_host(x) is x
-    assert on_device(x, Engine("torch", device="meta")).device.type == "meta"
+    nowhere: Any = SimpleNamespace(device="meta")
+    assert on_device(x, nowhere).device.type == "meta"
 
 
-def solver_on(engine: str, object_name: Any = "phase", prior: type[Prior] = TV, **options: Any) -> PnP:
+def solver_on(engine: Any, object_name: Any = "phase", prior: type[Prior] = TV, **options: Any) -> PnP:
     model = ForwardModel(OPTICS, LEDS, (24, 24), object=object_name, engine=engine)
     rows, columns = np.indices(model.object_shape)
     phase = 0.3 * ((rows // 12 + columns // 12) % 2)
@@ -190,6 +193,18 @@ def test_a_state_goes_on_wherever_estimates_lie(first: str, second: str) -> None
     resumed.load_state(state)
     resumed.solve(Iterations(12))
     assert fs.metrics.snr(resumed.x, whole.x) > 50
+
+
+@pytest.mark.parametrize("device", other_devices())
+@pytest.mark.parametrize("prior", [TV, SmallCNN])
+def test_a_run_on_other_devices(device: str, prior: type[Prior]) -> None:
+    ours, other = (solver_on(engine, prior=prior) for engine in ("numba", Engine("torch", device=device)))
+    for solver in (ours, other):
+        solver.solve(Iterations(25))
+    placed: Any = other._x
+    assert placed.device.type == device
+    assert other.history["misfit"] == pytest.approx(ours.history["misfit"], rel=1e-3)
+    assert fs.metrics.snr(other.x, ours.x) > 50
 
 
 def test_numbers_of_numpy_leave_the_precision_as_it_is() -> None:

@@ -1,6 +1,6 @@
 """The engine torch: what stays on its device, what happens where memory ends, and other devices where there are any.
 
-CUDA and MPS are *not run* unless the machine has them: ``pytest -n 0 tests/engines/test_torch.py -k "cuda or mps"``.
+CUDA and MPS are *not run* unless the machine has them: ``pytest -n 0 tests/engines -k "other_devices or of_a_card"``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from fouriscope.engines import Engine
 from fouriscope.errors import InsufficientMemoryError, InvalidInputError
 from fouriscope.fidelity import DataFidelity
 from fouriscope.fidelity.array_losses import PIXELS
-from fouriscope.fidelity.torch_memory import torch_memory
+from fouriscope.optics import Sources
 from fouriscope.parallel import threads
-from tests.engines.problems import an_x, difference, fidelity_of, frames_of, model_of
+from tests.engines.problems import an_x, difference, fidelity_of, frames_of, model_of, other_devices
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "fouriscope[torch]"')
 
@@ -30,10 +30,10 @@ def on_torch(case: str = "margin", loss: str = "amplitude", **options: Any) -> D
 
 @pytest.mark.parametrize("case", ["plain", "masks", "sums, margin, mask"])
 def test_streamed_frames_give_the_same(case: str) -> None:
-    kept, model = on_torch(case), model_of(case, "torch")
-    needed = torch_memory(model.geometry, channels=1, itemsize=4, own_masks="mask" in case)
+    kept = on_torch(case)
+    needed = kept._pipeline.needed()  # type: ignore[attr-defined]
     streamed = on_torch(case, memory=needed.total(20, keeps_frames=False))
-    x = an_x(model)
+    x = an_x(kept.model)
     expected, found = kept.gradient(x), streamed.gradient(x)
     assert kept._pipeline.frames.keep  # type: ignore[attr-defined]
     assert not streamed._pipeline.frames.keep  # type: ignore[attr-defined]
@@ -160,15 +160,7 @@ def test_an_object_of_somebody_else() -> None:
         fidelity.gradient(an_x(fidelity.model))
 
 
-def _devices() -> list[Any]:
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    return [
-        pytest.param(name, marks=pytest.mark.skipif(not is_there, reason=f"this machine has no {name} device"))
-        for name, is_there in there.items()
-    ]
-
-
-@pytest.mark.parametrize("device", _devices())
+@pytest.mark.parametrize("device", other_devices())
 @pytest.mark.parametrize("case", ["plain", "margin", "masks", "wave", "complex", "sums, margin, mask"])
 @pytest.mark.parametrize("loss", ["intensity", "amplitude", "poisson"])
 def test_other_devices(device: str, case: str, loss: str) -> None:
@@ -179,7 +171,18 @@ def test_other_devices(device: str, case: str, loss: str) -> None:
     assert difference(found.gradient, expected.gradient) < 1e-5
 
 
-@pytest.mark.parametrize("device", _devices())
+@pytest.mark.parametrize("device", other_devices())
+@pytest.mark.parametrize("case", ["plain", "masks"])
+def test_other_devices_with_streamed_frames(device: str, case: str) -> None:
+    kept = on_torch(case, device=device)
+    needed = kept._pipeline.needed()  # type: ignore[attr-defined]
+    streamed = on_torch(case, device=device, memory=needed.total(20, keeps_frames=False))
+    x = an_x(kept.model)
+    assert difference(streamed.gradient(x).gradient, kept.gradient(x).gradient) < 1e-6
+    assert not streamed._pipeline.frames.keep  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("device", other_devices())
 def test_other_devices_repeat_themselves(device: str) -> None:
     x = an_x(model_of("sums", "torch"))
     first, second = (on_torch("sums", deterministic=True, device=device).gradient(x).gradient for _ in range(2))
@@ -192,7 +195,7 @@ def test_memory_of_a_card_is_that_of_the_formula() -> None:
     torch.cuda.reset_peak_memory_stats()
     fidelity.gradient(an_x(fidelity.model))
     shares = fidelity._pipeline._shares  # type: ignore[attr-defined]
-    stated = torch_memory(fidelity.model.geometry, channels=1, itemsize=4).total(shares.group, keeps_frames=True)
+    stated = fidelity._pipeline.needed().total(shares.group, keeps_frames=True)  # type: ignore[attr-defined]
     assert torch.cuda.max_memory_allocated() == pytest.approx(stated, rel=0.2)
 
 
@@ -204,3 +207,15 @@ def test_a_revised_model_has_its_own_pupils() -> None:
         pupil = replace(fidelity.model.pupil, defocus=5e-6)
         fidelity.use(fidelity.model.revised(pupil=pupil, gains=np.linspace(0.5, 2, 49)))
     assert difference(other.gradient(x).gradient, ours.gradient(x).gradient) < 1e-5
+
+
+def test_memory_that_stays_holds_nothing_of_an_earlier_model() -> None:
+    """What is padded with zeros stays zero there when another part of the spectrum is seen."""
+    ours, other = fidelity_of("sums", "numba", "amplitude"), on_torch("sums")
+    x, expected = an_x(ours.model), ours.model.sources
+    other.gradient(x)
+    for factor in (0.4, 1.0):
+        for fidelity in (ours, other):
+            sources = Sources(factor * expected.na, expected.weights, expected.offsets)
+            fidelity.use(fidelity.model.revised(sources=sources))
+        assert difference(other.gradient(x).gradient, ours.gradient(x).gradient) < 1e-5

@@ -64,8 +64,11 @@ def test_a_band_of_a_spectrum(lowest: int, stop: int, dim: int) -> None:
     band = Band(lowest, stop, len(frequencies))
     taken = band.of(spectrum, dim)
     assert taken.movedim(dim, 0)[:, 0].tolist() == list(range(lowest, stop))
+    band.take(-spectrum, dim, out=(again := torch.zeros_like(taken)))
+    assert torch.equal(again, -taken)
     expected = torch.where((spectrum >= lowest) & (spectrum < stop), spectrum, 0)
-    assert torch.equal(band.alone(taken, dim), expected)
+    band.put(taken, dim, out=(alone := torch.zeros_like(expected)))
+    assert torch.equal(alone, expected)
 
 
 @pytest.mark.parametrize("case", ["plain", "margin", "sums, margin, mask"])

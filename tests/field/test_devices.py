@@ -98,8 +98,9 @@ def test_names_of_devices() -> None:
     with pytest.raises(InvalidInputError, match="'cuda:0' is named twice; several workers share one with --workers"):
         split_devices("cuda:0,cuda:0")
     assert [one.engine.device for one in on_devices(TORCH, None, None)] == ["cuda:0"]
-    with pytest.raises(InvalidInputError, match="device"):
-        on_devices(TORCH, None, "cuda:0,")
+    for incomplete in ("cuda:0,", ","):
+        with pytest.raises(InvalidInputError, match=f"device '{incomplete}': a name is missing beside a comma"):
+            on_devices(TORCH, None, incomplete)
     assert least_used(["a", "b"], ["a", "b"]) == "a"
 
 

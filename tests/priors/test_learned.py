@@ -16,6 +16,7 @@ import pytest
 
 from fouriscope.errors import InvalidInputError
 from fouriscope.priors import DeepinvDenoiser, TorchDenoiser, as_prior, installed_priors, prior_from_spec
+from tests.deepinv_here import deepinv_or_skip
 
 Image = npt.NDArray[np.floating[Any]]
 INSTALL = r'pip install "fouriscope\[learned\]"'
@@ -198,10 +199,8 @@ class TestTorchModule:
 def _models(torch: Any) -> Any:
     from fouriscope.priors.deepinv_named import import_deepinv
 
-    try:
-        return import_deepinv()
-    except InvalidInputError as error:
-        pytest.skip(str(error))
+    deepinv_or_skip()
+    return import_deepinv()
 
 
 GREY: dict[str, tuple[str, dict[str, Any]]] = {

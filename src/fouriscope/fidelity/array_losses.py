@@ -13,13 +13,16 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity.losses import Loss
 
 Pixels: TypeAlias = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
-"""(xp, I, y, ε) → (d, q)."""
+"""(xp, I, y, ε) → (d, q). I may be overwritten."""
 
 
 def intensity_pixels(xp: Any, intensity: Any, frame: Any, epsilon: Any) -> tuple[Any, Any]:
     """(I − y)², 2 (I − y)."""
-    residual = intensity - frame
-    return residual * residual, 2 * residual
+    residual = intensity
+    residual -= frame
+    squares = residual * residual
+    residual *= 2  # in place: fresh memory costs as much as the product
+    return squares, residual
 
 
 def amplitude_pixels(xp: Any, intensity: Any, frame: Any, epsilon: Any) -> tuple[Any, Any]:

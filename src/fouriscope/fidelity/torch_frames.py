@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from fouriscope.fidelity.pipeline import Measurements
 from fouriscope.forward.torch_optics import TorchOptics
+from fouriscope.forward.torch_spectra import Workspace
 from fouriscope.forward.torch_threads import Tensor
 
 DataOf = Callable[[NDArray[np.int64]], Measurements]
-Take = Callable[[], tuple[Tensor, Tensor | None]]
+Take = Callable[[Workspace], tuple[Tensor, Tensor | None]]
 
 
 class TorchFrames:
@@ -36,7 +37,7 @@ class TorchFrames:
         are not there; taking them out of what is kept is left to the thread that wants them."""
         if not self.keep:
             uploaded = self._upload(data_of(leds))
-            return lambda: uploaded
+            return lambda _: uploaded
         if not self._known[leds].all():
             missing = np.unique(leds[~self._known[leds]])
             frames, masks = self._upload(data_of(missing))
@@ -47,13 +48,14 @@ class TorchFrames:
                 self._masks = self._kept(self._masks, masks)
                 self._masks[places] = masks
             self._known[missing] = True
-        return lambda: self._taken(leds)
+        return lambda space: self._taken(leds, space)
 
-    def _taken(self, leds: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
+    def _taken(self, leds: NDArray[np.int64], space: Workspace) -> tuple[Tensor, Tensor | None]:
         assert self._frames is not None
         places = self.optics.upload(leds)
+        room = self.optics.room(space, "frames", (len(leds), *self._frames.shape[1:]), self._frames.dtype)
         masks = self._common if self._masks is None else self._masks.index_select(0, places)
-        return self._frames.index_select(0, places), masks
+        return torch.index_select(self._frames, 0, places, out=room), masks
 
     def _kept(self, stack: Tensor | None, like: Tensor) -> Tensor:
         if stack is not None:

@@ -11,7 +11,7 @@ from fouriscope.forward.pupils import kept_bytes
 from fouriscope.optics import Geometry
 
 # Bytes of the fields of a group. On the CPU so many stay in the cache; a card wants large groups.
-CPU_FIELDS, CARD_FIELDS = 7 * 2**18, 2**29
+CPU_FIELDS, CARD_FIELDS = 10 * 2**18, 2**29
 
 
 class TorchMemory(NamedTuple):
@@ -35,15 +35,21 @@ class Shares(NamedTuple):
     keeps_frames: bool
 
 
-def torch_memory(geometry: Geometry, *, channels: int, itemsize: int, own_masks: bool = False) -> TorchMemory:
+def torch_memory(
+    geometry: Geometry, *, channels: int, itemsize: int, own_masks: bool = False, at_once: float = 1.0
+) -> TorchMemory:
     """The formula, with N pixels of the object, K × L rows and columns of its spectrum that are seen, a box of h × w, G
     pixels of a frame's grid and Y of a frame, for c = 2f bytes of a complex number::
 
-        objects = 2 f N · channels + 4 c N + 2 c (rows + K) L        x and its gradient; o, W and what makes them; two
-                                                                     spectra, each first along rows alone
+        objects = 2 f N · channels + c N (1 + 4 s) + c (rows + 2 K) L
+                                     x and its gradient; o, and up to four steps to its spectrum or back; two spectra,
+                                     and one that is transformed along rows alone
         pupils  = c h w for each source, if they fit into 32 MiB
         frames  = f Y for each frame, twice that if each has a mask of its own
-        source  = c (4 h w + 2 · rows of the grid · w + 3 G) + 3 f Y        boxes, half fields, fields; y, d, q
+        source  = c (2 h w + 2 · rows of the grid · w + 4 G) + 2 f Y
+                                     pupils and boxes, half fields, fields (once more with a margin); y, d
+
+    The share s of the object (``at_once``) is transformed at once: 1 on a card, on the CPU a quarter for each thread.
 
     >>> from fouriscope.paper import paper_model
     >>> memory = torch_memory(paper_model().geometry, channels=1, itemsize=4)
@@ -53,14 +59,15 @@ def torch_memory(geometry: Geometry, *, channels: int, itemsize: int, own_masks:
     real, box = itemsize, geometry.support_box
     pixels = int(np.prod(geometry.object_shape))
     rows, columns = (stop - lowest for lowest, stop in seen_bins(geometry))
-    spectra = (geometry.object_shape[0] + rows) * columns
+    spectra = (geometry.object_shape[0] + 2 * rows) * columns
     frame, grid = (int(np.prod(shape)) for shape in (geometry.frame_shape, geometry.grid_shape))
-    strips = 4 * box.height * box.width + 2 * geometry.grid_shape[0] * box.width
+    strips = 2 * box.height * box.width + 2 * geometry.grid_shape[0] * box.width
+    fields = (5 if geometry.margin else 4) * grid
     return TorchMemory(
-        objects=2 * real * pixels * channels + 2 * real * (4 * pixels + 2 * spectra),
+        objects=2 * real * pixels * channels + 2 * real * (int((1 + 4 * at_once) * pixels) + spectra),
         pupils=kept_bytes(geometry, np.dtype(f"c{2 * real}")),
         frames=real * frame * len(geometry.na) * (2 if own_masks else 1),
-        source=2 * real * (strips + 3 * grid) + 3 * real * frame,
+        source=2 * real * (strips + fields) + 2 * real * frame,
     )
 
 

@@ -20,12 +20,20 @@ from fouriscope.fidelity.array_losses import Pixels, pixels_of
 from fouriscope.fidelity.losses import Loss
 from fouriscope.fidelity.pipeline import Contributions, Measurements, Observer
 from fouriscope.fidelity.torch_frames import Take, TorchFrames
-from fouriscope.fidelity.torch_memory import CARD_FIELDS, CPU_FIELDS, Shares, even_groups, shares, torch_memory
+from fouriscope.fidelity.torch_memory import (
+    CARD_FIELDS,
+    CPU_FIELDS,
+    Shares,
+    TorchMemory,
+    even_groups,
+    shares,
+    torch_memory,
+)
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 from fouriscope.forward.torch_optics import TorchOptics, squared
 from fouriscope.forward.torch_spectra import Workspace
-from fouriscope.forward.torch_threads import Tensor, as_asked, in_turn
+from fouriscope.forward.torch_threads import PIECES, Tensor, as_asked, in_turn
 from fouriscope.optics.sources import SourceGroup
 from fouriscope.parallel import thread_count
 
@@ -102,18 +110,26 @@ class TorchPipeline:
             return size
         return even_groups(int(np.diff(self.model.sources.offsets)[leds].sum()), size, thread_count())
 
+    def needed(self) -> TorchMemory:
+        """What the device needs, by the formula."""
+        model, on_cpu = self.model, self.optics.device.type == "cpu"
+        return torch_memory(
+            model.geometry,
+            channels=len(model.object.channels),
+            itemsize=model.dtype.itemsize,
+            own_masks=self.own_masks,
+            at_once=min(thread_count() / PIECES, 1.0) if on_cpu else 1.0,
+        )
+
     def _found_shares(self) -> Shares:
         """How memory is used: found when the first gradient is asked for, from what is free then."""
         if self._shares is None:
-            geometry, itemsize = self.model.geometry, self.model.dtype.itemsize
-            needed = torch_memory(
-                geometry, channels=len(self.model.object.channels), itemsize=itemsize, own_masks=self.own_masks
-            )
-            fields = CPU_FIELDS if self.optics.device.type == "cpu" else CARD_FIELDS
-            field = int(np.prod(geometry.grid_shape)) * 2 * itemsize
+            needed, on_cpu = self.needed(), self.optics.device.type == "cpu"
+            field = int(np.prod(self.model.geometry.grid_shape)) * 2 * self.model.dtype.itemsize
             limit = self.engine.memory or int(SHARE_OF_FREE * free_memory(self.optics.device))
-            side_by_side = thread_count() if self.engine.device == "cpu" else 1
-            self._shares = shares(needed, limit, fields // field, self.model.sources.most, side_by_side)
+            side_by_side = thread_count() if on_cpu else 1
+            wanted = (CPU_FIELDS if on_cpu else CARD_FIELDS) // field
+            self._shares = shares(needed, limit, wanted, self.model.sources.most, side_by_side)
             least = needed.total(self._shares.group * side_by_side, keeps_frames=False)
             if self.engine.memory is not None and least > limit:
                 raise InsufficientMemoryError(
@@ -138,17 +154,19 @@ class TorchPipeline:
         uploaded = x if isinstance(x, torch.Tensor) else optics.upload(x)
         o, spectrum = optics.seen.at(self._space, uploaded)
         total = optics.seen.zeros(self._space) if with_gradient else None
-        misfits, worth = [], weights.astype(model.dtype)
+        misfits, worth, common = [], weights.astype(model.dtype), 1.0
+        if observer is None and len(weights) and weights[0] > 0 and (weights == weights[0]).all():
+            worth, common = np.ones_like(worth), float(weights[0])  # once for the sum, not for every pixel
         on_host = torch.fft.fft2(o).cpu().numpy() if observer is not None else None
 
         groups = [(group, optics.load_pupils(group.sources)) for group in model.sources.groups(leds, size)]
 
-        def load(item: tuple[SourceGroup, Callable[[], Tensor]]) -> tuple[SourceGroup, Callable[[], Tensor], Take]:
+        def load(item: tuple[SourceGroup, Callable[..., Tensor]]) -> tuple[SourceGroup, Callable[..., Tensor], Take]:
             return *item, self.frames(leds[item[0].part], data_of)
 
-        def work(loaded: tuple[SourceGroup, Callable[[], Tensor], Take]) -> tuple[Tensor, Tensor]:
+        def work(loaded: tuple[SourceGroup, Callable[..., Tensor], Take]) -> tuple[Tensor, Tensor]:
             group, pupils, take = loaded
-            data = (pupils(), *take())
+            data = (pupils(self._space), *take(self._space))
             weighed = worth[group.part] if with_gradient else None
             return group_gradient(optics, self._space, spectrum, group, *data, pixels, loss.epsilon, weighed)
 
@@ -168,7 +186,7 @@ class TorchPipeline:
         values = torch.cat(misfits).cpu().numpy().astype(np.float64)
         if total is None:
             return values, None
-        gradient = optics.seen.gradient(self._space, o, total)
+        gradient = optics.seen.gradient(self._space, o, total.mul_(common))
         return values, gradient if uploaded is x else gradient.cpu().numpy()
 
 
@@ -187,26 +205,30 @@ def group_gradient(
     """(d_b, boxes of each source) of a group of LEDs; no boxes without weights. All of it on the device."""
     fields = optics.fields_into(space, spectrum, group.sources, pupils)
     window = optics.in_window(fields)
-    intensity = optics.summed(squared(window), group.bounds)
+    parts = optics.room(space, "parts", (*window.shape, 2), optics.real)
+    lights = optics.room(space, "lights", tuple(window.shape), optics.real)
+    intensity = optics.summed(squared(window, parts, out=lights), group.bounds)
     d, q = pixels(torch, intensity, frames, epsilon)
-    del intensity
     if masks is not None:
         d, q = d.mul_(masks), q.mul_(masks)
     wide = torch.float32 if optics.device.type == "mps" else torch.float64
     misfits = d.sum(dim=-1).sum(dim=-1, dtype=wide)  # a row in the precision of the data, as the compiled loops do
     if weights is None:
         return misfits, None
-    del d
-    q = q.mul_(optics.upload(weights, optics.real)[:, None, None])
+    del d, intensity
+    if (weights != 1).any():
+        q = q.mul_(optics.upload(weights, optics.real)[:, None, None])
     if len(weights) < len(fields):
         q = q.repeat_interleave(optics.upload(np.diff(group.bounds)), dim=0, output_size=len(fields))
-    if optics.margin:
-        seen = torch.zeros_like(fields)
-        optics.in_window(seen).copy_(window * q)
-        fields = seen
+    factors = torch.view_as_complex(parts).copy_(q)
+    del q
+    if optics.margin:  # zero where nothing is measured
+        seen = optics.room(space, ("seen", optics.margin), tuple(fields.shape))
+        torch.mul(window, factors, out=optics.in_window(seen))
+        fields, window = seen, None
     else:
-        fields *= q
-    boxes = optics.boxes(fields, pupils)
+        fields *= factors
+    boxes = optics.boxes(space, fields, pupils)
     if not weights.all():  # left out, even if it holds NaN
         left_out = np.repeat(weights == 0, np.diff(group.bounds))
         boxes[optics.upload(np.flatnonzero(left_out))] = 0

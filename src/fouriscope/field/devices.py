@@ -23,6 +23,8 @@ def split_devices(devices: str) -> list[str]:
     ['cuda:0', 'cuda:1']
     """
     names = [name.strip() for name in devices.split(",")]
+    if not all(names):
+        raise InvalidInputError(f"device {devices!r}: a name is missing beside a comma")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InvalidInputError(f"device {twice[0]!r} is named twice; several workers share one with --workers")

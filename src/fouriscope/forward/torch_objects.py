@@ -8,20 +8,24 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.forward.torch_threads import Tensor
 
 
-def transmittance(name: str, x: Tensor) -> Tensor:
-    """o(x) of the object model called ``name``."""
+def transmittance(name: str, x: Tensor, out: Tensor | None = None) -> Tensor:
+    """o(x) of the object model called ``name``; into ``out`` without derivatives."""
     if name == "phase":
-        return torch.complex(torch.cos(x), torch.sin(x))
+        return torch.complex(torch.cos(x), torch.sin(x), out=out)
     if name == "complex":
-        return torch.polar(torch.exp(-x[..., 1, :, :]), x[..., 0, :, :])
+        return torch.polar(torch.exp(-x[..., 1, :, :]), x[..., 0, :, :], out=out)
     if name == "wave":
-        return torch.complex(1 + x[..., 0, :, :], x[..., 1, :, :])
+        return torch.complex(1 + x[..., 0, :, :], x[..., 1, :, :], out=out)
     raise InvalidInputError(f'the engine "torch" knows the objects phase, complex and wave, got {name!r}')
 
 
-def pull_back(name: str, o: Tensor, w: Tensor) -> Tensor:
-    """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`)."""
+def pull_back(name: str, o: Tensor, w: Tensor, out: Tensor) -> None:
+    """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`). ``w`` is overwritten."""
     if name == "wave":
-        return 2 * torch.stack([w.real, w.imag])
-    product = o.conj_physical() * w
-    return 2 * product.imag if name == "phase" else 2 * torch.stack([product.imag, -product.real])
+        torch.mul(w.real, 2, out=out[0])
+        torch.mul(w.imag, 2, out=out[1])
+        return
+    w *= o.conj_physical()
+    torch.mul(w.imag, 2, out=out if name == "phase" else out[0])
+    if name == "complex":
+        torch.mul(w.real, -2, out=out[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,11 @@ REAL = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64
 COMPLEX = {np.dtype(np.float32): torch.complex64, np.dtype(np.float64): torch.complex128}
 
 
-def squared(fields: Tensor) -> Tensor:
+def squared(fields: Tensor, parts: Tensor | None = None, out: Tensor | None = None) -> Tensor:
     """|fields|². All parts are squared in one go: a sum that takes every other number is slow enough once."""
-    parts = torch.view_as_real(fields)
-    parts = parts * parts
-    return parts[..., 0] + parts[..., 1]
+    values = torch.view_as_real(fields)
+    parts = torch.mul(values, values, out=parts)
+    return torch.add(parts[..., 0], parts[..., 1], out=out)
 
 
 def add_boxes(boxes: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64], total: Tensor) -> None:
@@ -39,18 +39,31 @@ def add_boxes(boxes: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64]
         total.as_strided((*total.shape[:-2], *shape), strides, start).add_(box)
 
 
+def cropped(
+    spectrum: Tensor,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    box: tuple[int, int],
+    out: Tensor | None = None,
+) -> Tensor:
+    """The boxes of sources out of a spectrum."""
+    length = spectrum.shape[-1]
+    starts = (rows * length + columns)[:, None] + length * np.arange(box[0])
+    places = torch.from_numpy(starts.ravel()).to(spectrum.device)
+    lines = spectrum.flatten(-2).unfold(-1, box[1], 1)
+    flat = None if out is None else out.view(-1, box[1])
+    return torch.index_select(lines, -2, places, out=flat).unflatten(-2, starts.shape)
+
+
 class Crop(torch.autograd.Function):  # type: ignore[misc]
-    """The boxes of sources out of a spectrum, and back by :func:`add_boxes`: torch's own derivative of a window would
-    fill a tensor of all windows that there are."""
+    """:func:`cropped`, and back by :func:`add_boxes`: torch's own derivative of a window would fill a tensor of all
+    windows that there are."""
 
     generate_vmap_rule = False
 
     @staticmethod
     def forward(spectrum: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64], box: tuple[int, int]) -> Tensor:
-        length = spectrum.shape[-1]
-        starts = (rows * length + columns)[:, None] + length * np.arange(box[0])
-        places = torch.from_numpy(starts.ravel()).to(spectrum.device)
-        return spectrum.flatten(-2).unfold(-1, box[1], 1).index_select(-2, places).unflatten(-2, starts.shape)
+        return cropped(spectrum, rows, columns, box)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -103,51 +116,62 @@ class TorchOptics:
 
     def pupils(self, sources: NDArray[np.int64]) -> Tensor:
         """√w_m P_m of ``sources``, transposed; all are kept on the device where the model keeps them, too."""
-        return self.load_pupils(sources)()
+        return self.load_pupils(sources)(None)
 
-    def load_pupils(self, sources: NDArray[np.int64]) -> Callable[[], Tensor]:
-        """What gives the pupils of ``sources``. Here those that are kept are evaluated and uploaded, which shares out
-        work to threads itself; taking them out, or evaluating others, is left to the thread that wants them."""
+    def load_pupils(self, sources: NDArray[np.int64]) -> Callable[[Workspace | None], Tensor]:
+        """What gives a copy of the pupils of ``sources``. Here those that are kept are evaluated and uploaded, which
+        shares out work to threads itself; copying, or evaluating others, is left to the thread that wants them."""
         if not self.model.pupils.nbytes:
-            return lambda: self._evaluated(sources)
+            return lambda _: self._evaluated(sources)
+        shape = self.box[::-1]
         if self._pupils is None:
-            self._pupils = torch.empty(
-                (len(self.model.sources), *self.box[::-1]), dtype=self.complex, device=self.device
-            )
+            self._pupils = torch.empty((len(self.model.sources), *shape), dtype=self.complex, device=self.device)
         kept = self._pupils
         if not self._known[sources].all():
             missing = np.unique(sources[~self._known[sources]])
             kept[self.upload(missing)] = self._evaluated(missing)
             self._known[missing] = True
-        return lambda: kept.index_select(0, self.upload(sources))
+
+        def taken(space: Workspace | None) -> Tensor:
+            out = None if space is None else self.room(space, "pupils", (len(sources), *shape))
+            return torch.index_select(kept, 0, self.upload(sources), out=out)
+
+        return taken
+
+    def room(self, space: Workspace, name: Hashable, shape: tuple[int, ...], dtype: Any = None) -> Tensor:
+        """Memory that stays, of complex numbers unless told otherwise."""
+        return space(name, shape, dtype or self.complex, self.device)
 
     def _evaluated(self, sources: NDArray[np.int64]) -> Tensor:
         stack, index = self.model.pupils(sources)
         return self.upload(stack[index].swapaxes(-1, -2))
 
-    def _crop(self, crop: Callable[..., Tensor], spectrum: Tensor, sources: NDArray[np.int64]) -> Tensor:
-        height, width = self.box
-        return crop(spectrum, self._columns[sources], self._rows[sources], (width, height))
+    def _places(self, sources: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[int, int]]:
+        return self._columns[sources], self._rows[sources], (self.box[1], self.box[0])
 
     def fields(self, spectrum: Tensor, sources: NDArray[np.int64], pupils: Tensor) -> Tensor:
         """√w_m H_m o of each source, on the frame's grid, up to a phase ramp that |·|² does not see."""
-        boxes = self._crop(Crop.apply, spectrum, sources) * pupils
+        boxes = Crop.apply(spectrum, *self._places(sources)) * pupils
         half = torch.fft.ifft(boxes, n=self.grid[0], norm="forward")
         return torch.fft.ifft(half.transpose(-2, -1), n=self.grid[1], norm="forward")
 
     def fields_into(self, space: Workspace, spectrum: Tensor, sources: NDArray[np.int64], pupils: Tensor) -> Tensor:
         """:meth:`fields` without derivatives, padded in memory that stays where it is and zero where it was."""
-        (rows, columns), width, kind = self.grid, self.box[1], (self.complex, self.device)
-        tall = space("tall", (len(sources), width, rows), *kind)
-        wide = space("wide", (len(sources), rows, columns), *kind)
-        torch.mul(self._crop(Crop.forward, spectrum, sources), pupils, out=tall[..., : self.box[0]])
+        (rows, columns), (height, width), count = self.grid, self.box, len(sources)
+        boxes = self.room(space, "boxes", (count, width, height))
+        tall = self.room(space, ("tall", height), (count, width, rows))
+        wide = self.room(space, ("wide", width), (count, rows, columns))
+        torch.mul(cropped(spectrum, *self._places(sources), out=boxes), pupils, out=tall[..., :height])
         wide[..., :width] = torch.fft.ifft(tall, norm="forward").transpose(-2, -1)
         return torch.fft.ifft(wide, norm="forward")
 
-    def boxes(self, fields: Tensor, pupils: Tensor) -> Tensor:
-        """P̄ ⊙ F(fields) on the support box: the adjoint of what :meth:`fields` does with boxes."""
-        half = torch.fft.fft(fields)[..., : self.box[1]].transpose(-2, -1).contiguous()
-        return torch.fft.fft(half)[..., : self.box[0]] * pupils.conj_physical()
+    def boxes(self, space: Workspace, fields: Tensor, pupils: Tensor) -> Tensor:
+        """P̄ ⊙ F(fields) on the support box: the adjoint of what :meth:`fields` does with boxes. ``pupils`` become P̄."""
+        (rows, _), (height, width), count = self.grid, self.box, len(fields)
+        half = self.room(space, "half fields", (count, width, rows))
+        half.copy_(torch.fft.fft(fields)[..., :width].transpose(-2, -1))
+        boxes = self.room(space, "boxes", (count, width, height))
+        return torch.mul(torch.fft.fft(half)[..., :height], pupils.conj_physical_(), out=boxes)
 
     def add(self, boxes: Tensor, sources: NDArray[np.int64], total: Tensor) -> None:
         """total += Σ_m S_mᵀ boxes[m], in the order of the sources."""

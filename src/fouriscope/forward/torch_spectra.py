@@ -7,6 +7,7 @@ microscope of the paper. The rest is neither computed nor kept.
 from __future__ import annotations
 
 import threading
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,30 +39,39 @@ class Band:
         """The band of a spectrum, from its lowest frequency on."""
         return torch.cat([spectrum.narrow(dim, start, length) for start, length in self._runs()], dim)
 
-    def alone(self, band: Tensor, dim: int) -> Tensor:
-        """The spectrum that has nothing but this band."""
-        shape, taken = list(band.shape), 0
-        shape[dim] = self.size
-        spectrum = band.new_zeros(shape)
+    def take(self, spectrum: Tensor, dim: int, out: Tensor) -> None:
+        """:meth:`of` into ``out``."""
+        for here, there in self._pairs(out, spectrum, dim):
+            here.copy_(there)
+
+    def put(self, band: Tensor, dim: int, out: Tensor) -> None:
+        """The band back to its place in the spectrum ``out``, whose other frequencies stay as they are."""
+        for here, there in self._pairs(band, out, dim):
+            there.copy_(here)
+
+    def _pairs(self, band: Tensor, spectrum: Tensor, dim: int) -> Iterator[tuple[Tensor, Tensor]]:
+        taken = 0
         for start, length in self._runs():
-            spectrum.narrow(dim, start, length).copy_(band.narrow(dim, taken, length))
+            yield band.narrow(dim, taken, length), spectrum.narrow(dim, start, length)
             taken += length
-        return spectrum
 
 
 class Workspace(threading.local):
     """Tensors that stay from gradient to gradient, each thread its own: fresh pages cost as much as a product."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[Any, Tensor]] = {}
+        self._kept: dict[Hashable, tuple[Any, dict[int, Tensor]]] = {}
 
-    def __call__(self, name: str, shape: tuple[int, ...], dtype: Any, device: Any) -> Tensor:
+    def __call__(self, name: Hashable, shape: tuple[int, ...], dtype: Any, device: Any) -> Tensor:
         """Zeros when it is first asked for, and then what was left in it."""
-        kind, tensor = self._kept.get(name, (None, ()))
-        if kind != (shape[1:], dtype, device) or len(tensor) < shape[0]:
-            tensor = torch.zeros(shape, dtype=dtype, device=device)
-            self._kept[name] = (shape[1:], dtype, device), tensor
-        return tensor[: shape[0]]
+        kind, count = (shape[1:], dtype, device), shape[0]
+        known, views = self._kept.get(name, (None, {}))
+        if kind != known or count > max(views):
+            views = {count: torch.zeros(shape, dtype=dtype, device=device)}
+            self._kept[name] = kind, views
+        if count not in views:
+            views[count] = views[max(views)][:count]
+        return views[count]
 
 
 class SeenSpectrum:
@@ -82,15 +92,15 @@ class SeenSpectrum:
     def at(self, space: Workspace, x: Tensor) -> tuple[Tensor, Tensor]:
         """(o(x), what is seen of its spectrum) without derivatives. On the CPU our threads share rows and columns."""
         o = space("o", self.shape, self.complex, self.device)
-        half = space("half", (self.shape[0], len(self.columns)), self.complex, self.device)
+        half = space("half spectrum", (len(self.columns), self.shape[0]), self.complex, self.device)
         out = self._empty(space, "spectrum")
 
         def transform_rows(part: slice) -> None:
-            o[part] = transmittance(self.name, x[..., part, :])
-            half[part] = self.columns.of(torch.fft.fft(o[part], norm="forward"), -1)
+            rows = transmittance(self.name, x[..., part, :], out=o[part])
+            self.columns.take(torch.fft.fft(rows, norm="forward"), -1, out=half.T[part])
 
-        def transform_columns(part: slice) -> None:  # torch leaves each in one piece: transposed, as it is wanted
-            out[part] = self.rows.of(torch.fft.fft(half[:, part], dim=0, norm="forward").T, -1)
+        def transform_columns(part: slice) -> None:
+            self.rows.take(torch.fft.fft(half[part], norm="forward"), -1, out=out[part])
 
         by_pieces(transform_rows, self.shape[0], self.device)
         by_pieces(transform_columns, len(self.columns), self.device)
@@ -102,19 +112,25 @@ class SeenSpectrum:
 
     def gradient(self, space: Workspace, o: Tensor, total: Tensor) -> Tensor:
         """∇_x d at o(x) from the sum of boxes."""
-        half = space("half of total", (len(self.columns), self.shape[0]), self.complex, self.device)
+        half = space("half spectrum", (len(self.columns), self.shape[0]), self.complex, self.device)
         out = torch.empty(self.x_shape, dtype=self.real, device=self.device)
 
         def transform_columns(part: slice) -> None:
-            half[part] = torch.fft.ifft(self.rows.alone(total[part], -1))
+            half[part] = torch.fft.ifft(self._alone(space, self.rows, total[part]))
 
         def transform_rows(part: slice) -> None:
-            w = torch.fft.ifft(self.columns.alone(half[:, part], 0), dim=0).T
-            out[..., part, :] = pull_back(self.name, o[part], w)
+            w = torch.fft.ifft(self._alone(space, self.columns, half.T[part]))
+            pull_back(self.name, o[part], w, out=out[..., part, :])
 
         by_pieces(transform_columns, len(self.columns), self.device)
         by_pieces(transform_rows, self.shape[0], self.device)
         return out
+
+    def _alone(self, space: Workspace, band: Band, lines: Tensor) -> Tensor:
+        """Spectra of nothing but the band. The memory is the band's own, so it stays zero elsewhere."""
+        spectra = space(band, (len(lines), band.size), self.complex, self.device)
+        band.put(lines, -1, out=spectra)
+        return spectra
 
     def _empty(self, space: Workspace, name: str) -> Tensor:
         return space(name, (len(self.columns), len(self.rows)), self.complex, self.device)

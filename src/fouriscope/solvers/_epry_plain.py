@@ -52,9 +52,9 @@ def sweep_sums(
         fields = boxes_to_fields(light * corrected, grid, 1.0 / spectrum.size)
         intensity = squared(in_window(fields, margin)).sum(axis=0)
         frame, mask = frames[frame_index[b]], masks[mask_index[b]]
-        d, q = pixels(np, intensity, frame, real(epsilon))
-        if not is_projection:
-            q = amplitude_pixels(np, intensity, frame, real(0))[1]
+        projected = None if is_projection else amplitude_pixels(np, intensity, frame, real(0))[1]
+        d, q = pixels(np, intensity, frame, real(epsilon))  # may overwrite the intensity
+        q = q if projected is None else projected
         misfits[b] = np.sum(d * mask, dtype=np.float64)
         lights[b] = np.sum(np.maximum(frame, 0) * mask, dtype=np.float64) / max(mask.sum(dtype=np.float64), 1.0)
         whole = np.zeros(grid, frames.dtype)
