@@ -73,7 +73,8 @@ def held_out(config: RunConfig, folder: Path, draws: Sequence[int]) -> HeldOut:
     # The strength of the prior must not have been chosen with frames that are held out now.
     unrehearsed = config
     if isinstance(config.solver, Spectral):
-        unrehearsed = config.model_copy(update={"solver": config.solver.model_copy(update={"strength_factor": "auto"})})
+        auto = config.solver.model_copy(update={"strength_factor": "auto", "long_steps": "auto"})
+        unrehearsed = config.model_copy(update={"solver": auto})
     for draw in draws:
         held = drawn(data, np.random.default_rng(draw))
         weights = np.ones(len(data)) if data.weights is None else np.array(data.weights, np.float64)

@@ -36,12 +36,13 @@ def factor_of(config: ReconstructionConfig) -> Any:
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, misfit: Callable[[float], float]) -> list[float]:
-    """Misfits of unseen frames that depend on the factor alone; the factors that are tried."""
+    """Misfits of unseen frames that depend on the factor, and are larger with steps that fade; the factors tried."""
     tried: list[float] = []
 
     def found(*arguments: Any) -> float:
-        tried.append(arguments[-1])
-        return misfit(arguments[-1])
+        factor, long_steps = arguments[-2:]
+        tried.append(factor)
+        return misfit(factor) * (1 if long_steps else 1.1)
 
     monkeypatch.setattr(rehearsal, "_misfit", found)
     return tried
@@ -50,11 +51,11 @@ def pretend(monkeypatch: pytest.MonkeyPatch, misfit: Callable[[float], float]) -
 @pytest.mark.parametrize(
     ("best", "tried"),
     [
-        (1.0, [1, 1 / 4, 4]),
-        (1 / 4, [1, 1 / 4, 1 / 16]),
-        (1 / 64, [1, 1 / 4, 1 / 16]),
-        (4.0, [1, 1 / 4, 4, 16]),
-        (100.0, [1, 1 / 4, 4, 16]),
+        (1.0, [1, 1, 1 / 4, 4]),
+        (1 / 4, [1, 1, 1 / 4, 1 / 16]),
+        (1 / 64, [1, 1, 1 / 4, 1 / 16]),
+        (4.0, [1, 1, 1 / 4, 4, 16]),
+        (100.0, [1, 1, 1 / 4, 4, 16]),
     ],
 )
 def test_the_search_goes_downhill_and_ends(
@@ -73,6 +74,17 @@ def test_a_flat_curve_changes_nothing_and_nothing_is_told(
     told: list[str] = []
     assert factor_of(rehearsed(data, config_of(data), tell=told.append)) == 1
     assert not told
+
+
+def test_steps_fade_at_once_where_unseen_frames_say_so(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(rehearsal, "_misfit", lambda *arguments: 1.0 if arguments[-1] else 0.5)
+    assert rehearsed(data, config_of(data), tell=told.append).solver.options["long_steps"] is False
+    assert told == [
+        "steps: if they fade from the first pass on, unseen frames are predicted better (misfit 0.5 instead of 1)"
+    ]
+    chosen = config_of(data, method=fs.settings.Spectral(long_steps=True))
+    assert rehearsed(data, chosen).solver.options["long_steps"] is True
 
 
 def test_what_was_found_is_told(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""How strong the prior should be: short reconstructions of a patch, before a run, have to predict unseen frames."""
+"""How strong the prior and how long the steps should be: before a run, a patch has to predict unseen frames."""
 
 from __future__ import annotations
 
@@ -42,13 +42,15 @@ def rehearsed(
     tell: Callable[[str], object] | None = None,
     stage: Callable[[str], object] | None = None,
 ) -> AnyConfig:
-    """``config`` with a number for ``strength_factor``, if it is "auto" there and frames can decide it.
+    """``config`` with ``strength_factor`` and ``long_steps`` decided, if they are "auto" there and frames can decide.
 
     The automatic strength follows from the noise. Errors of the model want a stronger prior, and fine structure a
     weaker one, and neither is known beforehand. So a few LEDs are held out, as for the verdict, and the patch with the
     most structure is reconstructed with the strength as it is, a quarter of it, and so on as long as unseen frames are
-    predicted better; otherwise with four times the strength and so on. What counts is the geometric mean of the misfits
-    in bright and dark field. Each of the three to four trials takes as long as a run on 64 × 64 frame pixels.
+    predicted better; otherwise with four times the strength and so on. Before that, one trial shows whether steps
+    should fade at once: the model of a thin sample should not be fitted to a thick one to the last. What counts is the
+    geometric mean of the misfits in bright and dark field. Each of the four or five trials takes as long as a run on
+    64 × 64 frame pixels.
 
     Parameters
     ----------
@@ -82,21 +84,28 @@ def rehearsed(
     if stage is not None:
         stage("finding the strength of the prior with frames held out")
     trial = partial(_misfit, seen, patch, held, on_patch, prior, prior_absorption)
-    factor, found = 1.0, {1.0: trial(1.0)}
+    long_steps = method.long_steps is not False
+    least = trial(1.0, long_steps)
+    if method.long_steps == "auto" and (faded := trial(1.0, False)) < (1 - LEAST_GAIN) * least:
+        _tell(tell, "steps: if they fade from the first pass on, unseen frames are predicted better", faded, least)
+        long_steps, least = False, faded
+    factor, at_one = 1.0, least
     for direction in (1 / FACTOR, FACTOR):
         for _ in range(STEPS):
-            found[factor * direction] = trial(factor * direction)
-            if not found[factor * direction] < (1 - LEAST_GAIN) * found[factor]:
+            found = trial(factor * direction, long_steps)
+            if not found < (1 - LEAST_GAIN) * least:
                 break
-            factor *= direction
+            factor, least = factor * direction, found
         if factor != 1.0:
+            _tell(tell, f"prior: {factor:g} times the automatic strength predicts unseen frames best", least, at_one)
             break
-    if tell is not None and factor != 1.0:
-        tell(
-            f"prior: {factor:g} times the automatic strength predicts unseen frames best "
-            f"(misfit {found[factor]:.3g} instead of {found[1.0]:.3g})"
-        )
-    return config.model_copy(update={"solver": method.model_copy(update={"strength_factor": factor})})
+    found_options = {"strength_factor": factor, "long_steps": long_steps}
+    return config.model_copy(update={"solver": method.model_copy(update=found_options)})
+
+
+def _tell(tell: Callable[[str], object] | None, finding: str, now: float, before: float) -> None:
+    if tell is not None:
+        tell(f"{finding} (misfit {now:.3g} instead of {before:.3g})")
 
 
 def _misfit(
@@ -107,10 +116,11 @@ def _misfit(
     prior: Prior | None,
     prior_absorption: Prior | None,
     factor: float,
+    long_steps: bool,
 ) -> float:
     """Geometric mean of the misfits of unseen frames in bright and dark field; infinite if the trial diverges."""
-    solver_section = config.solver.model_copy(update={"strength_factor": factor})
-    tried = config.model_copy(update={"solver": solver_section})
+    section = config.solver.model_copy(update={"strength_factor": factor, "long_steps": long_steps})
+    tried = config.model_copy(update={"solver": section})
     solver = build_solver(seen, tried, prior=prior, prior_absorption=prior_absorption)
     try:
         iterations = config.stop.iterations

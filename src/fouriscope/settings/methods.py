@@ -134,6 +134,11 @@ class Spectral(_Descent):
         description='factor of automatic strengths; "auto" is the one with which a patch predicts unseen frames best '
         "(1 for whole fields and live)",
     )
+    long_steps: bool | Literal["auto"] = Field(
+        default="auto",
+        description='steps fade only when the estimate no longer travels; "auto" is what predicts unseen frames better '
+        "(true for whole fields and live)",
+    )
 
     def _automatic_batch(self, frames: int) -> int:
         # Nearly all frames of a small array would be no minibatch: few steps, and most of the object not yet found.

@@ -90,7 +90,7 @@ class Pace:
         self._arrived, self._faded = bool(values["arrived"]), float(values["faded"])
 
     def fade_from(self, passes: float) -> None:
-        """Go on as a checkpoint of an earlier version did, whose steps faded from the first pass on."""
+        """Steps fade already, and have done so for ``passes``."""
         self._arrived, self._faded = True, passes
 
 

@@ -84,6 +84,9 @@ class Spectral(Descent):
     strength_factor
         What the automatic strength of the priors is multiplied by. "auto" is 1 here: frames that are held out decide
         it before a run, in :func:`fouriscope.reconstruct`.
+    long_steps
+        Whether α stays 1 while the estimate travels. Otherwise it falls from the first pass on, which holds back what
+        few frames determine; that is better if the model is wrong there. "auto" is true here, like ``strength_factor``.
     acceleration
         Whether there is a momentum, or a quasi-Newton direction if all iterations see the same frames. Without it
         β = 0, and with all frames in each iteration the misfit never rises.
@@ -119,6 +122,7 @@ class Spectral(Descent):
         balance: bool = True,
         background: float | Literal["auto"] = "auto",
         strength_factor: float | Literal["auto"] = "auto",
+        long_steps: bool | Literal["auto"] = "auto",
         acceleration: bool = True,
         start: Start = "flat",
         seed: int = 0,
@@ -146,6 +150,8 @@ class Spectral(Descent):
         self.strength_factor = 1.0 if strength_factor == "auto" else float(strength_factor)
         self.acceleration = acceleration
         self._secants, self._pace = Secants(), Pace()
+        if not long_steps:
+            self._pace.fade_from(0.0)
         self._passes = 0.0
         self._known: tuple[ForwardModel | None, float] | None = None
         super().__init__(fidelity, sampler, priors, step=step, start=start, seed=seed, truth=truth)
