@@ -70,7 +70,7 @@ def test_the_search_goes_downhill_and_ends(
 def test_a_flat_curve_changes_nothing_and_nothing_is_told(
     data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pretend(monkeypatch, lambda factor: 1 - 0.004 * factor)
+    pretend(monkeypatch, lambda factor: 1 - 0.002 * factor)
     told: list[str] = []
     assert factor_of(rehearsed(data, config_of(data), tell=told.append)) == 1
     assert not told

@@ -27,7 +27,7 @@ LEAST_GAIN = 0.005
 # Strengths that are tried: (factor of a step, at most so many steps, share by which each has to lower the misfit). A
 # stronger prior hides detail that few frames see, so it must gain more and goes less far: at 16 times the automatic
 # strength, unseen frames of a target were predicted best, but its finest bars were gone.
-SEARCH = ((1 / 4, 2, LEAST_GAIN), (4.0, 1, 0.02))
+SEARCH = ((1 / 4, 2, LEAST_GAIN), (4.0, 1, 0.01))
 # A trial has as many iterations as the run, but at most this many. A run of less than so many is meant to be short.
 ITERATIONS, SHORT = 150, 100
 
