@@ -49,10 +49,9 @@ def rehearsed(
     The automatic strength follows from the noise. Errors of the model want a stronger prior, and fine structure a
     weaker one, and neither is known beforehand. So a few LEDs are held out, as for the verdict, and the patch with the
     most structure is reconstructed with the strength as it is, a quarter of it, and so on as long as unseen frames are
-    predicted better; otherwise with four times the strength. Before that, one trial shows whether steps
-    should fade at once: the model of a thin sample should not be fitted to a thick one to the last. What counts is the
-    geometric mean of the misfits in bright and dark field. Each of the four trials takes as long as a run on
-    64 × 64 frame pixels.
+    predicted better; otherwise with four times the strength. Before that, one trial shows whether steps should fade at
+    once: the model of a thin sample should not be fitted to a thick one to the last. What counts is the geometric mean
+    of the misfits in bright and dark field. Each of the four trials takes as long as a run on 64 × 64 frame pixels.
 
     Parameters
     ----------
@@ -120,7 +119,10 @@ def _misfit(
     factor: float,
     long_steps: bool,
 ) -> float:
-    """Geometric mean of the misfits of unseen frames in bright and dark field; infinite if the trial diverges."""
+    """Geometric mean of the misfits of unseen frames in bright and dark field.
+
+    Infinite if the trial diverges, or if there is no light in any of these frames.
+    """
     section = config.solver.model_copy(update={"strength_factor": factor, "long_steps": long_steps})
     tried = config.model_copy(update={"solver": section})
     solver = build_solver(seen, tried, prior=prior, prior_absorption=prior_absorption)
@@ -130,4 +132,4 @@ def _misfit(
     except DivergenceError:
         return math.inf
     known = [misfit for misfit in misfits(patch, solver.model, solver.x, held) if misfit is not None]
-    return float(np.exp(np.mean(np.log(np.maximum(known, np.finfo(float).tiny)))))
+    return float(np.exp(np.mean(np.log(np.maximum(known, np.finfo(float).tiny))))) if known else math.inf
