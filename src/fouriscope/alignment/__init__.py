@@ -9,6 +9,7 @@ from fouriscope.alignment.exposure import ExposureFit, find_exposure
 from fouriscope.alignment.focus import FocusFit, find_focus
 from fouriscope.alignment.orientation import ORIENTATIONS, Orientation
 from fouriscope.alignment.place import PlaceFit, find_place
+from fouriscope.alignment.polish import PolishFit, polish
 from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.rotation import RotationFit, find_rotation
 from fouriscope.alignment.sides import sides
@@ -25,6 +26,7 @@ __all__ = [
     "FocusFit",
     "Orientation",
     "PlaceFit",
+    "PolishFit",
     "RotationFit",
     "Trials",
     "align",
@@ -36,6 +38,7 @@ __all__ = [
     "find_place",
     "find_rotation",
     "likeness",
+    "polish",
     "refine_array",
     "sides",
 ]

@@ -15,10 +15,13 @@ from fouriscope.alignment.sides import sides
 from fouriscope.alignment.steps import (
     Tell,
     aperture,
+    better_of,
     by_bright_frames,
     by_trials,
+    clearly_better,
     exposed,
     focused,
+    polished,
     sized,
     unless_predicted_worse,
 )
@@ -84,7 +87,10 @@ def align(
        are repeated with it, and it is used unless unseen frames are then predicted worse;
     6. ``die``: find how large the LEDs are (:func:`~fouriscope.alignment.find_die`), now that their places are known;
     7. exposure and focus again, with what is known by now;
-    8. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`), and those
+    8. array and focus once more, by cross-validation: each frame is predicted from the others, and what predicts them
+       better is used (:func:`~fouriscope.alignment.polish`). If all that was found does not predict them clearly better
+       than the description, a search from the description is compared with it;
+    9. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`), and those
        whose frames show that they lie on its other side. Their direct light passes in part, or is where it should not
        be. No direction nearby explains that, and an object that is forced to explain it gets stripes. If the size of
        the LEDs explains it, and they hold as much light as it says, they are kept.
@@ -157,6 +163,15 @@ def align(
         begin("focus")
         depth = acquisition.optics.wavelength / acquisition.optics.na**2
         acquisition = focused(acquisition, min(depth, focus_reach), say)
+    if array:
+        begin("array")
+        acquisition = polished(acquisition, motions, described.pupil.defocus, say, focus=focus)
+        if not clearly_better(acquisition, described):
+            # Something misled the searches: once more from the description, with those that do not move the LEDs.
+            other = exposed(described, described.gains, say) if exposure else described
+            other = focused(other, focus_reach, say) if focus else other
+            other = polished(other, motions, described.pupil.defocus, say, focus=focus)
+            acquisition = better_of(acquisition, other, say)
     if edge:
         begin("edge")
         acquisition = _weighed(acquisition, described.frame_weights)

@@ -83,18 +83,15 @@ def refine_array(
     trials
         The short reconstructions to use. By default, those of the patch with the most structure.
     """
-    names = [name for motion in motions for name in (("y", "x") if motion == "shift" else (motion,))]
-    unknown = [motion for motion in motions if motion not in get_args(Motion)]
-    if unknown or not names:
-        raise InvalidInputError(f"motions must be some of {', '.join(get_args(Motion))}, got {tuple(motions)}")
+    names = names_of(motions)
     trials = Trials.of(acquisition) if trials is None else trials
     array, shifts = as_array(acquisition.illumination)
     # What moves no LED (the rotation of a single one on the axis) cannot be found.
-    names = [name for name in names if _unit(trials, array, name) < np.inf]
-    units = [_unit(trials, array, name) for name in names]
+    names = [name for name in names if one_bin(trials, array, name) < np.inf]
+    units = [one_bin(trials, array, name) for name in names]
 
     def moved(values: NDArray[np.float64]) -> Illumination:
-        place = _moved(array, names, np.asarray(values) * units)
+        place = moved_array(array, names, np.asarray(values) * units)
         return place if shifts is None else Adjusted(place, shifts)
 
     before = trials.misfit(illumination=moved(np.zeros(len(names))), free_pupil=free_pupil)
@@ -123,6 +120,15 @@ def refine_array(
     if not found[1] < (1 - LEAST_GAIN) * before:
         return ArrayFit(acquisition.illumination, before, before, len(tried))
     return ArrayFit(moved(found[0]), before, found[1], len(tried))
+
+
+def names_of(motions: Sequence[Motion]) -> list[str]:
+    """The parameters that are free: a shift has two."""
+    names = [name for motion in motions for name in (("y", "x") if motion == "shift" else (motion,))]
+    unknown = [motion for motion in motions if motion not in get_args(Motion)]
+    if unknown or not names:
+        raise InvalidInputError(f"motions must be some of {', '.join(get_args(Motion))}, got {tuple(motions)}")
+    return names
 
 
 def _simplex(
@@ -165,7 +171,8 @@ def _compass(
     return best
 
 
-def _moved(array: LEDArray, names: list[str], changes: NDArray[np.float64]) -> LEDArray:
+def moved_array(array: LEDArray, names: list[str], changes: NDArray[np.float64]) -> LEDArray:
+    """The array with each parameter of ``names`` changed by so much."""
     by = dict(zip(names, (float(change) for change in changes), strict=True))
     return array.moved(
         shift=(by.get("y", 0.0), by.get("x", 0.0)),
@@ -175,10 +182,10 @@ def _moved(array: LEDArray, names: list[str], changes: NDArray[np.float64]) -> L
     )
 
 
-def _unit(trials: Trials, array: LEDArray, name: str) -> float:
+def one_bin(trials: Trials, array: LEDArray, name: str) -> float:
     """The change of a parameter that moves the directions by one bin, root mean square."""
     tiny = 1e-6 * (array.height if name in "yx" else 1.0)
     center = trials.patch.patch_center
-    moved = _moved(array, [name], np.array([tiny])).directions(center) - array.directions(center)
+    moved = moved_array(array, [name], np.array([tiny])).directions(center) - array.directions(center)
     distance = float(np.sqrt(np.mean(np.sum((moved / trials.bin_na) ** 2, axis=1))))
     return tiny / distance if distance > 1e-12 else np.inf

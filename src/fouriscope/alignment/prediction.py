@@ -79,12 +79,12 @@ class Unseen:
             solver = trials.sweeps(trials.model(lights[used]), inner, free_pupil=True)
             model = solver.model
             found.append(
-                np.stack([self._correlations(model.revised(illumination=light), solver.x, beside) for light in lights])
+                np.stack([self.correlations(model.revised(illumination=light), solver.x, beside) for light in lights])
             )
         return np.concatenate(found, axis=1)
 
-    def _correlations(self, model: ForwardModel, x: RealArray, leds: NDArray[np.int64]) -> Floats:
-        """Of amplitudes, which no exposure or gain changes."""
+    def correlations(self, model: ForwardModel, x: RealArray, leds: NDArray[np.int64]) -> Floats:
+        """Of the amplitudes of ``leds`` with those that the object x predicts; no exposure or gain changes them."""
         predicted = _centred(np.sqrt(np.asarray(model.intensity(x, leds), np.float64)), self.counts[leds])
         measured = self.amplitudes[leds]
         norms = np.linalg.norm(predicted, axis=(1, 2)) * np.linalg.norm(measured, axis=(1, 2))

@@ -19,6 +19,7 @@ from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
 from fouriscope.alignment.orientation import AS_DESCRIBED
 from fouriscope.alignment.place import CLEARLY, find_place
+from fouriscope.alignment.polish import EVIDENCE, evidence_for, polish
 from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.trials import Trials
@@ -175,6 +176,39 @@ def focused(acquisition: Acquisition, reach: float, say: Tell) -> Acquisition:
         f"from {fit.tried[0] * 1e6:.0f} to {fit.tried[-1] * 1e6:.0f} µm{end}"
     )
     return replace(acquisition, pupil=replace(acquisition.pupil, defocus=fit.defocus))
+
+
+def polished(
+    acquisition: Acquisition, motions: Sequence[Motion], described_focus: float, say: Tell, *, focus: bool
+) -> Acquisition:
+    """With LEDs and focus where frames are predicted best that reconstructions have not seen."""
+    fit = polish(acquisition, motions=motions, focus=focus, other_focus=described_focus if focus else None)
+    if fit is None or not fit.changed:
+        return acquisition
+    moved = _description(fit.illumination) + (f", focus {fit.defocus * 1e6:.1f} µm" if focus else "")
+    say(
+        f"unseen frames: {moved} predicts them better (correlation {fit.before:.4f} → {fit.after:.4f}, by "
+        f"{fit.evidence:.1f} standard errors)"
+    )
+    pupil = replace(acquisition.pupil, defocus=fit.defocus)
+    return replace(acquisition, illumination=fit.illumination, pupil=pupil)
+
+
+def clearly_better(acquisition: Acquisition, described: Acquisition) -> bool:
+    """Whether what was found predicts unseen frames clearly better than the description, or is no other place."""
+    if acquisition.illumination is described.illumination:
+        return True
+    return evidence_for(acquisition, described) >= EVIDENCE
+
+
+def better_of(acquisition: Acquisition, from_description: Acquisition, say: Tell) -> Acquisition:
+    if evidence_for(from_description, acquisition) <= 0:
+        return acquisition
+    say(
+        "place: begun again from the description, because what had been found did not predict unseen frames clearly "
+        f"better; now {_description(from_description.illumination)}"
+    )
+    return from_description
 
 
 def _description(illumination: Illumination) -> str:
