@@ -33,7 +33,7 @@ from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 from fouriscope.forward.torch_optics import TorchOptics, squared
 from fouriscope.forward.torch_spectra import Workspace
-from fouriscope.forward.torch_threads import PIECES, Tensor, as_asked, in_turn
+from fouriscope.forward.torch_threads import PIECES, Tensor, as_asked, in_turn, keep_freed_memory
 from fouriscope.optics.sources import SourceGroup
 from fouriscope.parallel import thread_count
 
@@ -49,6 +49,8 @@ class TorchPipeline:
         self.optics = TorchOptics(model, model.engine.device)
         self.frames = TorchFrames(self.optics, own_masks=own_masks, keep=False)
         self._space = Workspace()
+        if self.optics.device.type == "cpu":
+            keep_freed_memory()
         self._shares: Shares | None = None
 
     @property
@@ -179,7 +181,7 @@ class TorchPipeline:
             if observer is not None:
                 counts = np.diff(group.bounds)
                 owners, shares = (np.repeat(values[group.part], counts) for values in (leds, weights))
-                seen = np.ascontiguousarray(boxes.resolve_conj().cpu().numpy().swapaxes(-1, -2))
+                seen = boxes.cpu().numpy()
                 observer(Contributions(model, loss, on_host, owners, shares, seen, group.sources))  # type: ignore[arg-type]
 
         in_turn(groups, load, work, use, optics.device)

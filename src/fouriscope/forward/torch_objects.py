@@ -20,12 +20,12 @@ def transmittance(name: str, x: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 def pull_back(name: str, o: Tensor, w: Tensor, out: Tensor) -> None:
-    """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`). ``w`` is overwritten."""
+    """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`). ``o`` and ``w`` are overwritten."""
     if name == "wave":
         torch.mul(w.real, 2, out=out[0])
         torch.mul(w.imag, 2, out=out[1])
         return
-    w *= o.conj_physical()
+    w *= o.conj_physical_()
     torch.mul(w.imag, 2, out=out if name == "phase" else out[0])
     if name == "complex":
         torch.mul(w.real, -2, out=out[1])

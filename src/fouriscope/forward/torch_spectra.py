@@ -75,7 +75,7 @@ class Workspace(threading.local):
 
 
 class SeenSpectrum:
-    """Between an object and the part of its spectrum that is seen, which lies transposed, column after column."""
+    """Between an object and the part of its spectrum that is seen. What is between rows and columns lies transposed."""
 
     def __init__(self, model: ForwardModel, device: Any, real: Any, complex_: Any) -> None:
         self.name, self.shape, self.x_shape = model.object.name, model.object_shape, model.x_shape
@@ -86,8 +86,7 @@ class SeenSpectrum:
 
     def of(self, o: Tensor) -> Tensor:
         """F o / size, differentiable."""
-        spectrum = torch.fft.fft2(o, norm="forward").transpose(-2, -1)
-        return self.rows.of(self.columns.of(spectrum, -2), -1)
+        return self.rows.of(self.columns.of(torch.fft.fft2(o, norm="forward"), -1), -2)
 
     def at(self, space: Workspace, x: Tensor) -> tuple[Tensor, Tensor]:
         """(o(x), what is seen of its spectrum) without derivatives. On the CPU our threads share rows and columns."""
@@ -100,7 +99,7 @@ class SeenSpectrum:
             self.columns.take(torch.fft.fft(rows, norm="forward"), -1, out=half.T[part])
 
         def transform_columns(part: slice) -> None:
-            self.rows.take(torch.fft.fft(half[part], norm="forward"), -1, out=out[part])
+            self.rows.take(torch.fft.fft(half[part], norm="forward"), -1, out=out.T[part])
 
         by_pieces(transform_rows, self.shape[0], self.device)
         by_pieces(transform_columns, len(self.columns), self.device)
@@ -116,7 +115,7 @@ class SeenSpectrum:
         out = torch.empty(self.x_shape, dtype=self.real, device=self.device)
 
         def transform_columns(part: slice) -> None:
-            half[part] = torch.fft.ifft(self._alone(space, self.rows, total[part]))
+            half[part] = torch.fft.ifft(self._alone(space, self.rows, total.T[part]))
 
         def transform_rows(part: slice) -> None:
             w = torch.fft.ifft(self._alone(space, self.columns, half.T[part]))
@@ -133,4 +132,4 @@ class SeenSpectrum:
         return spectra
 
     def _empty(self, space: Workspace, name: str) -> Tensor:
-        return space(name, (len(self.columns), len(self.rows)), self.complex, self.device)
+        return space(name, (len(self.rows), len(self.columns)), self.complex, self.device)
