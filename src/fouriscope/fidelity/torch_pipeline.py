@@ -33,7 +33,7 @@ from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 from fouriscope.forward.torch_optics import TorchOptics, squared
 from fouriscope.forward.torch_spectra import Workspace
-from fouriscope.forward.torch_threads import PIECES, Tensor, as_asked, in_turn, keep_freed_memory
+from fouriscope.forward.torch_threads import Tensor, as_asked, in_turn, keep_freed_memory
 from fouriscope.optics.sources import SourceGroup
 from fouriscope.parallel import thread_count
 
@@ -120,7 +120,7 @@ class TorchPipeline:
             channels=len(model.object.channels),
             itemsize=model.dtype.itemsize,
             own_masks=self.own_masks,
-            at_once=min(thread_count() / PIECES, 1.0) if on_cpu else 1.0,
+            at_once=min((thread_count() if on_cpu else 1) / self.optics.seen.pieces, 1.0),
         )
 
     def _found_shares(self) -> Shares:
@@ -224,13 +224,12 @@ def group_gradient(
         q = q.repeat_interleave(optics.upload(np.diff(group.bounds)), dim=0, output_size=len(fields))
     factors = torch.view_as_complex(parts).copy_(q)
     del q
+    weighed = factors
     if optics.margin:  # zero where nothing is measured
-        seen = optics.room(space, ("seen", optics.margin), tuple(fields.shape))
-        torch.mul(window, factors, out=optics.in_window(seen))
-        fields, window = seen, None
-    else:
-        fields *= factors
-    boxes = optics.boxes(space, fields, pupils)
+        weighed = optics.room(space, ("weighed", optics.margin), tuple(fields.shape))
+    torch.mul(window, factors, out=optics.in_window(weighed))
+    del fields, window  # the next transform takes their memory
+    boxes = optics.boxes(space, weighed, pupils)
     if not weights.all():  # left out, even if it holds NaN
         left_out = np.repeat(weights == 0, np.diff(group.bounds))
         boxes[optics.upload(np.flatnonzero(left_out))] = 0

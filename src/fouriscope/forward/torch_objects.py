@@ -11,7 +11,11 @@ from fouriscope.forward.torch_threads import Tensor
 def transmittance(name: str, x: Tensor, out: Tensor | None = None) -> Tensor:
     """o(x) of the object model called ``name``; into ``out`` without derivatives."""
     if name == "phase":
-        return torch.complex(torch.cos(x), torch.sin(x), out=out)
+        if out is None:
+            return torch.complex(torch.cos(x), torch.sin(x))
+        torch.cos(x, out=out.real)
+        torch.sin(x, out=out.imag)
+        return out
     if name == "complex":
         return torch.polar(torch.exp(-x[..., 1, :, :]), x[..., 0, :, :], out=out)
     if name == "wave":

@@ -6,6 +6,7 @@ microscope of the paper. The rest is neither computed nor kept.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import torch
 from fouriscope.forward.grids import seen_bins
 from fouriscope.forward.model import ForwardModel
 from fouriscope.forward.torch_objects import pull_back, transmittance
-from fouriscope.forward.torch_threads import Tensor, by_pieces
+from fouriscope.forward.torch_threads import Tensor, by_pieces, pieces_of
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class SeenSpectrum:
     def __init__(self, model: ForwardModel, device: Any, real: Any, complex_: Any) -> None:
         self.name, self.shape, self.x_shape = model.object.name, model.object_shape, model.x_shape
         self.device, self.real, self.complex = device, real, complex_
+        self.pieces = pieces_of(2 * model.dtype.itemsize * math.prod(self.shape), device)
         self.rows, self.columns = (
             Band(*ends, size) for ends, size in zip(seen_bins(model.geometry), self.shape, strict=True)
         )
@@ -101,8 +103,8 @@ class SeenSpectrum:
         def transform_columns(part: slice) -> None:
             self.rows.take(torch.fft.fft(half[part], norm="forward"), -1, out=out.T[part])
 
-        by_pieces(transform_rows, self.shape[0], self.device)
-        by_pieces(transform_columns, len(self.columns), self.device)
+        by_pieces(transform_rows, self.shape[0], self.pieces, self.device)
+        by_pieces(transform_columns, len(self.columns), self.pieces, self.device)
         return o, out
 
     def zeros(self, space: Workspace) -> Tensor:
@@ -121,8 +123,8 @@ class SeenSpectrum:
             w = torch.fft.ifft(self._alone(space, self.columns, half.T[part]))
             pull_back(self.name, o[part], w, out=out[..., part, :])
 
-        by_pieces(transform_columns, len(self.columns), self.device)
-        by_pieces(transform_rows, self.shape[0], self.device)
+        by_pieces(transform_columns, len(self.columns), self.pieces, self.device)
+        by_pieces(transform_rows, self.shape[0], self.pieces, self.device)
         return out
 
     def _alone(self, space: Workspace, band: Band, lines: Tensor) -> Tensor:
