@@ -37,29 +37,35 @@ class Shares(NamedTuple):
 
 
 def torch_memory(
-    geometry: Geometry, *, channels: int, itemsize: int, own_masks: bool = False, at_once: float = 1.0
+    geometry: Geometry,
+    *,
+    channels: int,
+    itemsize: int,
+    own_masks: bool = False,
+    at_once: float = 1.0,
+    freed: int = 1,
 ) -> TorchMemory:
     """The formula, with N pixels of the object, K × L rows and columns of its spectrum that are seen, a box of h × w, G
     pixels of a frame's grid and Y of a frame, for c = 2f bytes of a complex number::
 
-        objects = 2 f N · channels + c N (1 + 3 s) + c (rows + 2 K) L
-                                     x and its gradient; o, spectra that are padded, and a transform, twice; what is
+        objects = 2 f N · channels + c N (1 + s + s k) + c (rows + 2 K) L
+                                     x and its gradient; o, spectra that are padded, and their transforms; what is
                                      seen of two spectra, and one that is transformed along rows alone
         pupils  = c h w for each source, if they fit into 32 MiB
         frames  = f Y for each frame, twice that if each has a mask of its own
-        source  = c (2 h w + G + Y) + 2 f Y + 2 (c G + 3.25 f Y)
-                                     pupils and boxes, padded boxes, products; y and intensities; a transform and what
-                                     the loss needs, twice. c h w more if pupils are not kept, c G more with a margin,
-                                     f Y more with masks of their own
+        source  = c (2 h w + G + Y) + 2 f Y + k (c G + 3.25 f Y)
+                                     pupils and boxes, padded boxes, products; y and intensities; a transform, and what
+                                     the loss needs. c h w more if pupils are not kept, c G more with a margin, f Y
+                                     more with masks of their own
 
-    The share s of the object (``at_once``) is transformed at once: 1 on a card, on the CPU for each thread
-    a quarter or less, 512 KiB of a large object.
-    What is freed after each step counts twice: little of it fits what is asked for next, and the C library keeps it.
+    The share s of the object (``at_once``) is transformed at once: 1 on a card, on the CPU for each thread a quarter or
+    less, 512 KiB of a large object. What is freed after each step counts k times (``freed``): once where it is given
+    back, twice where it is kept, because little of it fits what is asked for next.
 
     >>> from fouriscope.paper import paper_model
     >>> memory = torch_memory(paper_model().geometry, channels=1, itemsize=4)
     >>> round(memory.total(32, keeps_frames=True) / 2**20)
-    50
+    45
     """
     real, box = itemsize, geometry.support_box
     pixels = int(np.prod(geometry.object_shape))
@@ -72,10 +78,10 @@ def torch_memory(
     stays = 2 * real * ((2 if pupils else 3) * boxes + (2 if geometry.margin else 1) * grid + frame)
     data = (3 if own_masks else 2) * real * frame
     return TorchMemory(
-        objects=2 * real * pixels * channels + 2 * real * (int((1 + 3 * at_once) * pixels) + spectra),
+        objects=2 * real * pixels * channels + 2 * real * (int((1 + at_once + freed * at_once) * pixels) + spectra),
         pupils=pupils,
         frames=real * frame * len(geometry.na) * (2 if own_masks else 1),
-        source=stays + data + 2 * (2 * real * grid + int(MOST_ARRAYS * real * frame)),
+        source=stays + data + freed * (2 * real * grid + int(MOST_ARRAYS * real * frame)),
     )
 
 

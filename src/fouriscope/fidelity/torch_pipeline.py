@@ -33,7 +33,8 @@ from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 from fouriscope.forward.torch_optics import TorchOptics, squared
 from fouriscope.forward.torch_spectra import Workspace
-from fouriscope.forward.torch_threads import Tensor, as_asked, in_turn, keep_freed_memory
+from fouriscope.forward.torch_threads import Tensor, as_asked, in_turn
+from fouriscope.freed_memory import handle_freed_memory
 from fouriscope.optics.sources import SourceGroup
 from fouriscope.parallel import thread_count
 
@@ -50,7 +51,7 @@ class TorchPipeline:
         self.frames = TorchFrames(self.optics, own_masks=own_masks, keep=False)
         self._space = Workspace()
         if self.optics.device.type == "cpu":
-            keep_freed_memory()
+            handle_freed_memory(keep=self.engine.memory is None)
         self._shares: Shares | None = None
 
     @property
@@ -120,6 +121,7 @@ class TorchPipeline:
             channels=len(model.object.channels),
             itemsize=model.dtype.itemsize,
             own_masks=self.own_masks,
+            freed=2 if on_cpu and self.engine.memory is None else 1,
             at_once=min((thread_count() if on_cpu else 1) / self.optics.seen.pieces, 1.0),
         )
 

@@ -19,18 +19,6 @@ Tensor: TypeAlias = Any
 # An object is transformed in pieces of so many bytes, which stay in the cache, and in so many at least.
 PIECE_BYTES, FEWEST_PIECES = 2**19, 4
 
-# The largest block whose release glibc takes as a sign that such blocks will be wanted again: 32 MiB with its header.
-LARGEST_BLOCK = 2**25 - 2**14
-
-
-def keep_freed_memory() -> None:
-    """Have the C library keep what is freed, up to twice :data:`LARGEST_BLOCK`, instead of giving it back to the system.
-
-    An FFT of torch cannot write into memory that is there. With fresh pages for each, the kernel takes up to a sixth of
-    the time of a gradient, in some processes and not in others. Where there is no glibc, nothing happens.
-    """
-    torch.empty(LARGEST_BLOCK, dtype=torch.uint8)
-
 
 @contextmanager
 def one_thread() -> Iterator[None]:
@@ -128,8 +116,8 @@ def pieces_of(nbytes: int, device: Any) -> int:
 
 
 def by_pieces(work: Callable[[slice], None], total: int, count: int, device: Any) -> None:
-    """``work`` on ``count`` slices that cover ``range(total)``. On the CPU our threads share them: always the same ones,
-    so that a transform of many rows is the same for any number of threads."""
+    """``work`` on ``count`` slices that cover ``range(total)``. On the CPU our threads share them: always the same
+    ones, so that a transform of many rows is the same for any number of threads."""
     pieces = split(total, count)
 
     def share(start: int, stop: int) -> None:
