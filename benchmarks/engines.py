@@ -29,7 +29,7 @@ from fouriscope.forward import ForwardModel
 ROOT = Path(__file__).parents[1]
 LIMITS = {"scipy": 4.0, "torch": 2.0}
 SAME, MEMORY = 1.02, 0.2
-TURNS, PAIRS, WORKER_TURNS, IMPORTS = 30, 5, {"gradient of 60": 200, "gradient of 293": 50, "pass": 40}, 15
+TURNS, PAIRS, WORKER_TURNS, IMPORTS = 60, 5, {"gradient of 60": 200, "gradient of 293": 50, "pass": 40}, 15
 # (side of the frames, of the object; LEDs of a gradient; bound in MiB): memory is measured in a process of its own.
 SIZES = (
     *((100, 500, 293, None), (256, 1024, 60, None), (512, 2048, 24, None)),
@@ -166,7 +166,7 @@ def _before_and_after(commit: str) -> None:
         median = float(np.median(found))
         every = ", ".join(f"{ratio:.3f}" for ratio in found)
         rows.append([what, every, f"{median:.3f}", *bar(f"engines, {what}", median, SAME)])
-    title = f"The compiled engine now beside {commit}: ratios of CPU times of the fastest turns in {PAIRS} pairs of processes"
+    title = f"The compiled engine now beside {commit}: CPU times of the fastest turns in {PAIRS} pairs of processes"
     table(title, ["numba", "each pair", "median", "bar", ""], rows)
 
 

@@ -46,7 +46,7 @@ def test_tv_of_tensors_is_that_of_arrays(isotropic: bool, sigma: float) -> None:
         assert tensors.last_gap == pytest.approx(arrays.last_gap, rel=0.2, abs=float(noise))
     strength = tensors.natural_strength_of_tensor(torch.from_numpy(image))
     assert strength == pytest.approx(arrays.natural_strength(image), rel=1e-5)
-    np.testing.assert_allclose(tensors.state_arrays()["dual"], arrays.state_arrays()["dual"], atol=2e-4)
+    np.testing.assert_allclose(tensors.state_arrays()["dual"], arrays.state_arrays()["dual"], atol=5e-4)
 
 
 def test_tv_of_tensors_where_there_is_little_to_do() -> None:
