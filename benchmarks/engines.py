@@ -33,7 +33,7 @@ TURNS, PAIRS, WORKER_TURNS, IMPORTS = 60, 5, {"gradient of 60": 200, "gradient o
 # (side of the frames, of the object; LEDs of a gradient; bound in MiB): memory is measured in a process of its own.
 SIZES = (
     *((100, 500, 293, None), (256, 1024, 60, None), (512, 2048, 24, None)),
-    *((100, 500, 293, 60), (100, 500, 293, 30), (256, 1024, 60, 40), (512, 2048, 24, 150)),
+    *((100, 500, 293, 80), (100, 500, 293, 60), (100, 500, 293, 30), (256, 1024, 60, 40), (512, 2048, 24, 150)),
 )
 
 

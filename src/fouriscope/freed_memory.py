@@ -15,7 +15,7 @@ KEEP, GIVE_BACK = (2**26, 2**25), (2**17, 2**16)
 def handle_freed_memory(*, keep: bool) -> None:
     """Have the C library keep what is freed from now on, or give it back, in the whole process.
 
-    Fresh pages for large arrays take up to a fifth of the time of a gradient. But what is kept seldom fits exactly what
+    Fresh pages for each large array make a gradient up to 1.6 times as long. But what is kept seldom fits exactly what
     is wanted next, so a process that keeps it grows, by up to a third.
     """
     set_option = _of_glibc("mallopt")

@@ -41,6 +41,9 @@ from fouriscope.parallel import thread_count
 # Of a device's free memory, what is used where [engine] has no ``memory``.
 SHARE_OF_FREE = 0.75
 
+# On the CPU what is freed is kept if there is so much more room than the formula says, because then a process grows.
+ROOMY = 1.5
+
 
 class TorchPipeline:
     """The pipeline of the engine "torch": see :class:`fouriscope.fidelity.pipeline.Pipeline`."""
@@ -50,8 +53,7 @@ class TorchPipeline:
         self.optics = TorchOptics(model, model.engine.device)
         self.frames = TorchFrames(self.optics, own_masks=own_masks, keep=False)
         self._space = Workspace()
-        if self.optics.device.type == "cpu":
-            handle_freed_memory(keep=self.engine.memory is None)
+        self._keeps_freed = self.optics.device.type == "cpu"
         self._shares: Shares | None = None
 
     @property
@@ -121,18 +123,23 @@ class TorchPipeline:
             channels=len(model.object.channels),
             itemsize=model.dtype.itemsize,
             own_masks=self.own_masks,
-            freed=2 if on_cpu and self.engine.memory is None else 1,
+            freed=2 if self._keeps_freed else 1,
             at_once=min((thread_count() if on_cpu else 1) / self.optics.seen.pieces, 1.0),
         )
 
     def _found_shares(self) -> Shares:
         """How memory is used: found when the first gradient is asked for, from what is free then."""
         if self._shares is None:
-            needed, on_cpu = self.needed(), self.optics.device.type == "cpu"
+            on_cpu = self.optics.device.type == "cpu"
             field = int(np.prod(self.model.geometry.grid_shape)) * 2 * self.model.dtype.itemsize
             limit = self.engine.memory or int(SHARE_OF_FREE * free_memory(self.optics.device))
             side_by_side = thread_count() if on_cpu else 1
             wanted = (CPU_FIELDS if on_cpu else CARD_FIELDS) // field
+            if on_cpu:
+                most = self.needed().total(side_by_side * max(wanted, self.model.sources.most), keeps_frames=True)
+                self._keeps_freed = limit >= ROOMY * most
+                handle_freed_memory(keep=self._keeps_freed)
+            needed = self.needed()
             self._shares = shares(needed, limit, wanted, self.model.sources.most, side_by_side)
             least = needed.total(self._shares.group * side_by_side, keeps_frames=False)
             if self.engine.memory is not None and least > limit:
