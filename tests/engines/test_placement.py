@@ -40,12 +40,13 @@ def test_tv_of_tensors_is_that_of_arrays(isotropic: bool, sigma: float) -> None:
         image = noisy(seed)
         expected, found = arrays.denoise_next(image, sigma), tensors.denoise_tensor(torch.from_numpy(image), sigma)
         assert found.dtype == torch.float32
-        np.testing.assert_allclose(found.numpy(), expected, atol=1e-5 * np.ptp(image))
+        np.testing.assert_allclose(found.numpy(), expected, atol=2e-5 * np.ptp(image))  # both stop short of x*
         assert tensors.last_iterations == arrays.last_iterations
-        assert tensors.last_gap == pytest.approx(arrays.last_gap, rel=0.2)  # a small difference of large sums
+        noise = np.finfo(np.float32).eps * np.mean(image**2)  # the gap is a small difference of large sums
+        assert tensors.last_gap == pytest.approx(arrays.last_gap, rel=0.2, abs=float(noise))
     strength = tensors.natural_strength_of_tensor(torch.from_numpy(image))
     assert strength == pytest.approx(arrays.natural_strength(image), rel=1e-5)
-    np.testing.assert_allclose(tensors.state_arrays()["dual"], arrays.state_arrays()["dual"], atol=2e-4)
+    np.testing.assert_allclose(tensors.state_arrays()["dual"], arrays.state_arrays()["dual"], atol=5e-4)
 
 
 def test_tv_of_tensors_where_there_is_little_to_do() -> None:

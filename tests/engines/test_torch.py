@@ -5,6 +5,9 @@ CUDA and MPS are *not run* unless the machine has them: ``pytest -n 0 tests/engi
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +17,7 @@ import pytest
 from fouriscope.engines import Engine
 from fouriscope.errors import InsufficientMemoryError, InvalidInputError
 from fouriscope.fidelity import DataFidelity
-from fouriscope.fidelity.array_losses import PIXELS
+from fouriscope.fidelity.array_losses import MOST_ARRAYS, PIXELS
 from fouriscope.optics import Sources
 from fouriscope.parallel import threads
 from tests.engines.problems import an_x, difference, fidelity_of, frames_of, model_of, other_devices
@@ -65,6 +68,64 @@ def test_too_little_memory_is_told() -> None:
     fidelity = on_torch(memory=1000)
     with pytest.raises(InsufficientMemoryError, match=r"engine.memory of .* is less than the .* need; give more"):
         fidelity.gradient(an_x(fidelity.model))
+
+
+# The peak of gradients beyond what a process held before; its argument is the bound.
+PEAK = """
+import sys
+import numpy as np
+from pathlib import Path
+from fouriscope import ForwardModel
+from fouriscope.engines import Engine
+from fouriscope.fidelity import CameraLoss, DataFidelity
+from fouriscope.paper import paper_leds, paper_optics
+
+def status(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
+
+def fidelity(side):
+    engine = Engine("torch", memory=int(sys.argv[1]))
+    model = ForwardModel(paper_optics(), paper_leds(), (side, side), object_shape=(5 * side, 5 * side), engine=engine)
+    model.pupils(np.arange(len(model)))
+    return DataFidelity(model, np.ones((len(model), side, side), np.float32), loss=CameraLoss(0.01))
+
+for side in (16, 100):  # the small one loads libraries and starts threads
+    now = fidelity(side)
+    x = np.zeros(now.model.x_shape, np.float32)
+    before = status("VmRSS") - x.nbytes
+    Path("/proc/self/clear_refs").write_text("5")
+    for seed in range(5):
+        now.gradient(x, np.random.default_rng(seed).permutation(len(now)))
+print(status("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
+def test_a_bound_on_memory_is_obeyed() -> None:
+    bound = 30 * 2**20
+    done = subprocess.run([sys.executable, "-c", PEAK, str(bound)], check=True, capture_output=True, text=True)
+    assert int(done.stdout) <= bound
+
+
+def test_what_is_freed_is_kept_where_there_is_room_and_counts_twice() -> None:
+    frame, kept = 24 * 20, {}
+    for memory in (None, 2**30, 2**20):
+        fidelity = on_torch("plain", memory=memory)
+        fidelity.gradient(an_x(fidelity.model))
+        kept[memory] = fidelity._pipeline.needed()  # type: ignore[attr-defined]
+    assert kept[None] == kept[2**30]
+    assert kept[None].source - kept[2**20].source == 8 * frame + MOST_ARRAYS * 4 * frame  # a transform, and the loss
+
+
+@pytest.mark.parametrize("name", PIXELS)
+def test_a_loss_needs_no_more_arrays_than_the_formula_says(name: str) -> None:
+    intensity, frame = np.random.default_rng(0).random((2, 400, 400), np.float32)
+    tracemalloc.start()
+    PIXELS[name](np, intensity, frame, np.float32(0.01))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most <= 1.01 * MOST_ARRAYS * frame.nbytes
 
 
 def test_where_memory_ends_groups_halve_and_then_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

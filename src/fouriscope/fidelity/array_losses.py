@@ -13,7 +13,10 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity.losses import Loss
 
 Pixels: TypeAlias = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
-"""(xp, I, y, ε) → (d, q). I may be overwritten."""
+"""(xp, I, y, ε) → (d, q). I may be overwritten, and is: fresh memory costs as much as a product."""
+
+# Arrays beside I and y that a loss needs at once: three, and one of truths.
+MOST_ARRAYS = 3.25
 
 
 def intensity_pixels(xp: Any, intensity: Any, frame: Any, epsilon: Any) -> tuple[Any, Any]:
@@ -21,31 +24,52 @@ def intensity_pixels(xp: Any, intensity: Any, frame: Any, epsilon: Any) -> tuple
     residual = intensity
     residual -= frame
     squares = residual * residual
-    residual *= 2  # in place: fresh memory costs as much as the product
+    residual *= 2
     return squares, residual
 
 
 def amplitude_pixels(xp: Any, intensity: Any, frame: Any, epsilon: Any) -> tuple[Any, Any]:
     """(√(I + ε) − √(y + ε))², 1 − √(y + ε) / √(I + ε)."""
-    modulus = xp.sqrt(intensity + epsilon) + 1e-12
-    residual = modulus - xp.sqrt(xp.clip(frame + epsilon, 0, None))
-    return residual * residual, residual / modulus
+    modulus, measured = intensity, frame + epsilon
+    modulus += epsilon
+    xp.sqrt(modulus, out=modulus)
+    modulus += 1e-12
+    xp.sqrt(xp.clip(measured, 0, None, out=measured), out=measured)
+    residual = xp.subtract(modulus, measured, out=measured)
+    squares = residual * residual
+    residual /= modulus
+    return squares, residual
 
 
 def poisson_pixels(xp: Any, intensity: Any, frame: Any, epsilon: Any) -> tuple[Any, Any]:
     """I − y + (y + ε) log((y + ε)/(I + ε)), 1 − (y + ε) / (I + ε)."""
-    rate, count = intensity + epsilon, xp.clip(frame + epsilon, 0, None)
+    rate, count = intensity, frame + epsilon
+    rate += epsilon
+    xp.clip(count, 0, None, out=count)
     ratio = count / rate
-    logarithm = xp.log(xp.where(count > 0, ratio, xp.ones_like(ratio)))
-    return rate - count + count * logarithm, 1 - ratio
+    logarithm = xp.where(count > 0, ratio, 1.0)
+    xp.log(logarithm, out=logarithm)
+    logarithm *= count
+    rate -= count
+    rate += logarithm
+    return rate, xp.subtract(1.0, ratio, out=ratio)
 
 
 def camera_pixels(xp: Any, intensity: Any, frame: Any, epsilon: Any) -> tuple[Any, Any]:
     """2(1 + ε) times that of poisson, 2(1 + ε) (I − y) / (I + ε)."""
-    rate, scale = intensity + epsilon, 2 * (1 + epsilon)
-    excess = xp.clip((frame - intensity) / rate, -1, None)
-    logarithm = xp.log1p(xp.where(excess > -1, excess, xp.zeros_like(excess)))
-    return scale * rate * xp.clip((1 + excess) * logarithm - excess, 0, None), -scale * excess
+    rate, excess, scale = intensity, frame - intensity, 2 * (1 + epsilon)
+    rate += epsilon
+    excess /= rate
+    xp.clip(excess, -1, None, out=excess)
+    logarithm = xp.where(excess > -1, excess, 0.0)
+    xp.log1p(logarithm, out=logarithm)
+    logarithm *= 1 + excess
+    logarithm -= excess
+    xp.clip(logarithm, 0, None, out=logarithm)
+    rate *= scale
+    rate *= logarithm
+    excess *= -scale
+    return rate, excess
 
 
 PIXELS: dict[str, Pixels] = {

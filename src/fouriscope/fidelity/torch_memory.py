@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fouriscope.fidelity.array_losses import MOST_ARRAYS
 from fouriscope.forward.grids import seen_bins
 from fouriscope.forward.pupils import kept_bytes
 from fouriscope.optics import Geometry
 
 # Bytes of the fields of a group. On the CPU so many stay in the cache; a card wants large groups.
-CPU_FIELDS, CARD_FIELDS = 10 * 2**18, 2**29
+CPU_FIELDS, CARD_FIELDS = 5 * 2**18, 2**29
 
 
 class TorchMemory(NamedTuple):
@@ -36,38 +37,51 @@ class Shares(NamedTuple):
 
 
 def torch_memory(
-    geometry: Geometry, *, channels: int, itemsize: int, own_masks: bool = False, at_once: float = 1.0
+    geometry: Geometry,
+    *,
+    channels: int,
+    itemsize: int,
+    own_masks: bool = False,
+    at_once: float = 1.0,
+    freed: int = 1,
 ) -> TorchMemory:
     """The formula, with N pixels of the object, K × L rows and columns of its spectrum that are seen, a box of h × w, G
     pixels of a frame's grid and Y of a frame, for c = 2f bytes of a complex number::
 
-        objects = 2 f N · channels + c N (1 + 4 s) + c (rows + 2 K) L
-                                     x and its gradient; o, and up to four steps to its spectrum or back; two spectra,
-                                     and one that is transformed along rows alone
+        objects = 2 f N · channels + c N (1 + s + s k) + c (rows + 2 K) L
+                                     x and its gradient; o, spectra that are padded, and their transforms; what is
+                                     seen of two spectra, and one that is transformed along rows alone
         pupils  = c h w for each source, if they fit into 32 MiB
         frames  = f Y for each frame, twice that if each has a mask of its own
-        source  = c (2 h w + 2 · rows of the grid · w + 4 G) + 2 f Y
-                                     pupils and boxes, half fields, fields (once more with a margin); y, d
+        source  = c (2 h w + G + Y) + 2 f Y + k (c G + 3.25 f Y)
+                                     pupils and boxes, padded boxes, products; y and intensities; a transform, and what
+                                     the loss needs. c h w more if pupils are not kept, c G more with a margin, f Y
+                                     more with masks of their own
 
-    The share s of the object (``at_once``) is transformed at once: 1 on a card, on the CPU a quarter for each thread.
+    The share s of the object (``at_once``) is transformed at once: 1 on a card, on the CPU for each thread a quarter or
+    less, 512 KiB of a large object. What is freed after each step counts k times (``freed``): once where it is given
+    back, twice where it is kept, because little of it fits what is asked for next.
 
     >>> from fouriscope.paper import paper_model
     >>> memory = torch_memory(paper_model().geometry, channels=1, itemsize=4)
     >>> round(memory.total(32, keeps_frames=True) / 2**20)
-    50
+    45
     """
     real, box = itemsize, geometry.support_box
     pixels = int(np.prod(geometry.object_shape))
     rows, columns = (stop - lowest for lowest, stop in seen_bins(geometry))
     spectra = (geometry.object_shape[0] + 2 * rows) * columns
-    frame, grid = (int(np.prod(shape)) for shape in (geometry.frame_shape, geometry.grid_shape))
-    strips = 2 * box.height * box.width + 2 * geometry.grid_shape[0] * box.width
-    fields = (5 if geometry.margin else 4) * grid
+    frame, grid, boxes = (
+        int(np.prod(shape)) for shape in (geometry.frame_shape, geometry.grid_shape, (box.height, box.width))
+    )
+    pupils = kept_bytes(geometry, np.dtype(f"c{2 * real}"))
+    stays = 2 * real * ((2 if pupils else 3) * boxes + (2 if geometry.margin else 1) * grid + frame)
+    data = (3 if own_masks else 2) * real * frame
     return TorchMemory(
-        objects=2 * real * pixels * channels + 2 * real * (int((1 + 4 * at_once) * pixels) + spectra),
-        pupils=kept_bytes(geometry, np.dtype(f"c{2 * real}")),
+        objects=2 * real * pixels * channels + 2 * real * (int((1 + at_once + freed * at_once) * pixels) + spectra),
+        pupils=pupils,
         frames=real * frame * len(geometry.na) * (2 if own_masks else 1),
-        source=2 * real * (strips + fields) + 2 * real * frame,
+        source=stays + data + freed * (2 * real * grid + int(MOST_ARRAYS * real * frame)),
     )
 
 

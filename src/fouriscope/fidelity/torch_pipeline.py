@@ -33,12 +33,16 @@ from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
 from fouriscope.forward.torch_optics import TorchOptics, squared
 from fouriscope.forward.torch_spectra import Workspace
-from fouriscope.forward.torch_threads import PIECES, Tensor, as_asked, in_turn
+from fouriscope.forward.torch_threads import Tensor, as_asked, in_turn
+from fouriscope.freed_memory import handle_freed_memory
 from fouriscope.optics.sources import SourceGroup
 from fouriscope.parallel import thread_count
 
 # Of a device's free memory, what is used where [engine] has no ``memory``.
 SHARE_OF_FREE = 0.75
+
+# On the CPU what is freed is kept if there is so much more room than the formula says, because then a process grows.
+ROOMY = 1.5
 
 
 class TorchPipeline:
@@ -49,6 +53,7 @@ class TorchPipeline:
         self.optics = TorchOptics(model, model.engine.device)
         self.frames = TorchFrames(self.optics, own_masks=own_masks, keep=False)
         self._space = Workspace()
+        self._keeps_freed = self.optics.device.type == "cpu"
         self._shares: Shares | None = None
 
     @property
@@ -118,17 +123,23 @@ class TorchPipeline:
             channels=len(model.object.channels),
             itemsize=model.dtype.itemsize,
             own_masks=self.own_masks,
-            at_once=min(thread_count() / PIECES, 1.0) if on_cpu else 1.0,
+            freed=2 if self._keeps_freed else 1,
+            at_once=min((thread_count() if on_cpu else 1) / self.optics.seen.pieces, 1.0),
         )
 
     def _found_shares(self) -> Shares:
         """How memory is used: found when the first gradient is asked for, from what is free then."""
         if self._shares is None:
-            needed, on_cpu = self.needed(), self.optics.device.type == "cpu"
+            on_cpu = self.optics.device.type == "cpu"
             field = int(np.prod(self.model.geometry.grid_shape)) * 2 * self.model.dtype.itemsize
             limit = self.engine.memory or int(SHARE_OF_FREE * free_memory(self.optics.device))
             side_by_side = thread_count() if on_cpu else 1
             wanted = (CPU_FIELDS if on_cpu else CARD_FIELDS) // field
+            if on_cpu:
+                most = self.needed().total(side_by_side * max(wanted, self.model.sources.most), keeps_frames=True)
+                self._keeps_freed = limit >= ROOMY * most
+                handle_freed_memory(keep=self._keeps_freed)
+            needed = self.needed()
             self._shares = shares(needed, limit, wanted, self.model.sources.most, side_by_side)
             least = needed.total(self._shares.group * side_by_side, keeps_frames=False)
             if self.engine.memory is not None and least > limit:
@@ -179,7 +190,7 @@ class TorchPipeline:
             if observer is not None:
                 counts = np.diff(group.bounds)
                 owners, shares = (np.repeat(values[group.part], counts) for values in (leds, weights))
-                seen = np.ascontiguousarray(boxes.resolve_conj().cpu().numpy().swapaxes(-1, -2))
+                seen = boxes.cpu().numpy()
                 observer(Contributions(model, loss, on_host, owners, shares, seen, group.sources))  # type: ignore[arg-type]
 
         in_turn(groups, load, work, use, optics.device)
@@ -222,13 +233,12 @@ def group_gradient(
         q = q.repeat_interleave(optics.upload(np.diff(group.bounds)), dim=0, output_size=len(fields))
     factors = torch.view_as_complex(parts).copy_(q)
     del q
+    weighed = factors
     if optics.margin:  # zero where nothing is measured
-        seen = optics.room(space, ("seen", optics.margin), tuple(fields.shape))
-        torch.mul(window, factors, out=optics.in_window(seen))
-        fields, window = seen, None
-    else:
-        fields *= factors
-    boxes = optics.boxes(space, fields, pupils)
+        weighed = optics.room(space, ("weighed", optics.margin), tuple(fields.shape))
+    torch.mul(window, factors, out=optics.in_window(weighed))
+    del fields, window  # the next transform takes their memory
+    boxes = optics.boxes(space, weighed, pupils)
     if not weights.all():  # left out, even if it holds NaN
         left_out = np.repeat(weights == 0, np.diff(group.bounds))
         boxes[optics.upload(np.flatnonzero(left_out))] = 0

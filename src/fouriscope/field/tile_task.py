@@ -24,11 +24,12 @@ from fouriscope.field.folder import FieldFolder
 from fouriscope.field.identity import check_same_frames
 from fouriscope.field.tile_acquisition import tile_acquisition
 from fouriscope.field.tile_store import BrokenTileError, TileRecord, TileStore, checksum
+from fouriscope.freed_memory import return_free_memory
 from fouriscope.optics import Pupil
 from fouriscope.parallel import threads
 from fouriscope.run.assemble import build_solver, build_stop
 from fouriscope.run.described import open_stored
-from fouriscope.run.memory import keep_freed_memory, return_free_memory
+from fouriscope.run.memory import keep_freed_memory
 from fouriscope.run.phases import unwrap
 from fouriscope.settings import RunConfig
 from fouriscope.solvers import History

@@ -11,7 +11,11 @@ from fouriscope.forward.torch_threads import Tensor
 def transmittance(name: str, x: Tensor, out: Tensor | None = None) -> Tensor:
     """o(x) of the object model called ``name``; into ``out`` without derivatives."""
     if name == "phase":
-        return torch.complex(torch.cos(x), torch.sin(x), out=out)
+        if out is None:
+            return torch.complex(torch.cos(x), torch.sin(x))
+        torch.cos(x, out=out.real)
+        torch.sin(x, out=out.imag)
+        return out
     if name == "complex":
         return torch.polar(torch.exp(-x[..., 1, :, :]), x[..., 0, :, :], out=out)
     if name == "wave":
@@ -20,12 +24,12 @@ def transmittance(name: str, x: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 def pull_back(name: str, o: Tensor, w: Tensor, out: Tensor) -> None:
-    """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`). ``w`` is overwritten."""
+    """∇_x d from W = ∂d/∂ō (see :mod:`fouriscope.forward.objects`). ``o`` and ``w`` are overwritten."""
     if name == "wave":
         torch.mul(w.real, 2, out=out[0])
         torch.mul(w.imag, 2, out=out[1])
         return
-    w *= o.conj_physical()
+    w *= o.conj_physical_()
     torch.mul(w.imag, 2, out=out if name == "phase" else out[0])
     if name == "complex":
         torch.mul(w.real, -2, out=out[1])

@@ -82,9 +82,9 @@ class TorchOptics:
     The box lies in the corner of a frame's spectrum, as in the compiled loops, and boxes are cut out of the part of the
     object's spectrum that is seen, from its lowest frequency on, so that none has to be put together at the edges.
 
-    Spectra, boxes and pupils lie *transposed*, column after column. A transform along columns wants each column in one
-    piece: so the columns of a box do, then the rows of its frame, and only what is between them is turned around. On
-    the CPU a gradient took 6 to 23 % longer the other way.
+    Fields are transformed in two dimensions at once, zeros included. To transform only the columns of a box before the
+    rows of its frame, as the compiled loops do, takes half as long again on the CPU: torch has to turn around what is
+    between them.
     """
 
     def __init__(self, model: ForwardModel, device: Any) -> None:
@@ -115,7 +115,7 @@ class TorchOptics:
         return tensor.to(self.device, dtype, non_blocking=self.device.type == "cuda")
 
     def pupils(self, sources: NDArray[np.int64]) -> Tensor:
-        """√w_m P_m of ``sources``, transposed; all are kept on the device where the model keeps them, too."""
+        """√w_m P_m of ``sources``; all are kept on the device where the model keeps them, too."""
         return self.load_pupils(sources)(None)
 
     def load_pupils(self, sources: NDArray[np.int64]) -> Callable[[Workspace | None], Tensor]:
@@ -123,9 +123,8 @@ class TorchOptics:
         shares out work to threads itself; copying, or evaluating others, is left to the thread that wants them."""
         if not self.model.pupils.nbytes:
             return lambda _: self._evaluated(sources)
-        shape = self.box[::-1]
         if self._pupils is None:
-            self._pupils = torch.empty((len(self.model.sources), *shape), dtype=self.complex, device=self.device)
+            self._pupils = torch.empty((len(self.model.sources), *self.box), dtype=self.complex, device=self.device)
         kept = self._pupils
         if not self._known[sources].all():
             missing = np.unique(sources[~self._known[sources]])
@@ -133,7 +132,7 @@ class TorchOptics:
             self._known[missing] = True
 
         def taken(space: Workspace | None) -> Tensor:
-            out = None if space is None else self.room(space, "pupils", (len(sources), *shape))
+            out = None if space is None else self.room(space, "pupils", (len(sources), *self.box))
             return torch.index_select(kept, 0, self.upload(sources), out=out)
 
         return taken
@@ -144,38 +143,31 @@ class TorchOptics:
 
     def _evaluated(self, sources: NDArray[np.int64]) -> Tensor:
         stack, index = self.model.pupils(sources)
-        return self.upload(stack[index].swapaxes(-1, -2))
-
-    def _places(self, sources: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[int, int]]:
-        return self._columns[sources], self._rows[sources], (self.box[1], self.box[0])
+        return self.upload(stack[index])
 
     def fields(self, spectrum: Tensor, sources: NDArray[np.int64], pupils: Tensor) -> Tensor:
         """√w_m H_m o of each source, on the frame's grid, up to a phase ramp that |·|² does not see."""
-        boxes = Crop.apply(spectrum, *self._places(sources)) * pupils
-        half = torch.fft.ifft(boxes, n=self.grid[0], norm="forward")
-        return torch.fft.ifft(half.transpose(-2, -1), n=self.grid[1], norm="forward")
+        boxes = Crop.apply(spectrum, self._rows[sources], self._columns[sources], self.box) * pupils
+        return torch.fft.ifft2(boxes, s=self.grid, norm="forward")
 
     def fields_into(self, space: Workspace, spectrum: Tensor, sources: NDArray[np.int64], pupils: Tensor) -> Tensor:
         """:meth:`fields` without derivatives, padded in memory that stays where it is and zero where it was."""
-        (rows, columns), (height, width), count = self.grid, self.box, len(sources)
-        boxes = self.room(space, "boxes", (count, width, height))
-        tall = self.room(space, ("tall", height), (count, width, rows))
-        wide = self.room(space, ("wide", width), (count, rows, columns))
-        torch.mul(cropped(spectrum, *self._places(sources), out=boxes), pupils, out=tall[..., :height])
-        wide[..., :width] = torch.fft.ifft(tall, norm="forward").transpose(-2, -1)
-        return torch.fft.ifft(wide, norm="forward")
+        (height, width), count = self.box, len(sources)
+        boxes = self.room(space, "boxes", (count, height, width))
+        cropped(spectrum, self._rows[sources], self._columns[sources], self.box, out=boxes)
+        padded = self.room(space, ("padded", self.box), (count, *self.grid))
+        torch.mul(boxes, pupils, out=padded[..., :height, :width])
+        return torch.fft.ifft2(padded, norm="forward")
 
     def boxes(self, space: Workspace, fields: Tensor, pupils: Tensor) -> Tensor:
         """P̄ ⊙ F(fields) on the support box: the adjoint of what :meth:`fields` does with boxes. ``pupils`` become P̄."""
-        (rows, _), (height, width), count = self.grid, self.box, len(fields)
-        half = self.room(space, "half fields", (count, width, rows))
-        half.copy_(torch.fft.fft(fields)[..., :width].transpose(-2, -1))
-        boxes = self.room(space, "boxes", (count, width, height))
-        return torch.mul(torch.fft.fft(half)[..., :height], pupils.conj_physical_(), out=boxes)
+        height, width = self.box
+        boxes = self.room(space, "boxes", (len(fields), height, width))
+        return torch.mul(torch.fft.fft2(fields)[..., :height, :width], pupils.conj_physical_(), out=boxes)
 
     def add(self, boxes: Tensor, sources: NDArray[np.int64], total: Tensor) -> None:
         """total += Σ_m S_mᵀ boxes[m], in the order of the sources."""
-        add_boxes(boxes, self._columns[sources], self._rows[sources], total)
+        add_boxes(boxes, self._rows[sources], self._columns[sources], total)
 
     def in_window(self, fields: Tensor) -> Tensor:
         """The measured window of fields on the frame's grid."""

@@ -6,6 +6,7 @@ microscope of the paper. The rest is neither computed nor kept.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import torch
 from fouriscope.forward.grids import seen_bins
 from fouriscope.forward.model import ForwardModel
 from fouriscope.forward.torch_objects import pull_back, transmittance
-from fouriscope.forward.torch_threads import Tensor, by_pieces
+from fouriscope.forward.torch_threads import Tensor, by_pieces, pieces_of
 
 
 @dataclass(frozen=True)
@@ -75,19 +76,19 @@ class Workspace(threading.local):
 
 
 class SeenSpectrum:
-    """Between an object and the part of its spectrum that is seen, which lies transposed, column after column."""
+    """Between an object and the part of its spectrum that is seen. What is between rows and columns lies transposed."""
 
     def __init__(self, model: ForwardModel, device: Any, real: Any, complex_: Any) -> None:
         self.name, self.shape, self.x_shape = model.object.name, model.object_shape, model.x_shape
         self.device, self.real, self.complex = device, real, complex_
+        self.pieces = pieces_of(2 * model.dtype.itemsize * math.prod(self.shape), device)
         self.rows, self.columns = (
             Band(*ends, size) for ends, size in zip(seen_bins(model.geometry), self.shape, strict=True)
         )
 
     def of(self, o: Tensor) -> Tensor:
         """F o / size, differentiable."""
-        spectrum = torch.fft.fft2(o, norm="forward").transpose(-2, -1)
-        return self.rows.of(self.columns.of(spectrum, -2), -1)
+        return self.rows.of(self.columns.of(torch.fft.fft2(o, norm="forward"), -1), -2)
 
     def at(self, space: Workspace, x: Tensor) -> tuple[Tensor, Tensor]:
         """(o(x), what is seen of its spectrum) without derivatives. On the CPU our threads share rows and columns."""
@@ -100,10 +101,10 @@ class SeenSpectrum:
             self.columns.take(torch.fft.fft(rows, norm="forward"), -1, out=half.T[part])
 
         def transform_columns(part: slice) -> None:
-            self.rows.take(torch.fft.fft(half[part], norm="forward"), -1, out=out[part])
+            self.rows.take(torch.fft.fft(half[part], norm="forward"), -1, out=out.T[part])
 
-        by_pieces(transform_rows, self.shape[0], self.device)
-        by_pieces(transform_columns, len(self.columns), self.device)
+        by_pieces(transform_rows, self.shape[0], self.pieces, self.device)
+        by_pieces(transform_columns, len(self.columns), self.pieces, self.device)
         return o, out
 
     def zeros(self, space: Workspace) -> Tensor:
@@ -116,14 +117,14 @@ class SeenSpectrum:
         out = torch.empty(self.x_shape, dtype=self.real, device=self.device)
 
         def transform_columns(part: slice) -> None:
-            half[part] = torch.fft.ifft(self._alone(space, self.rows, total[part]))
+            half[part] = torch.fft.ifft(self._alone(space, self.rows, total.T[part]))
 
         def transform_rows(part: slice) -> None:
             w = torch.fft.ifft(self._alone(space, self.columns, half.T[part]))
             pull_back(self.name, o[part], w, out=out[..., part, :])
 
-        by_pieces(transform_columns, len(self.columns), self.device)
-        by_pieces(transform_rows, self.shape[0], self.device)
+        by_pieces(transform_columns, len(self.columns), self.pieces, self.device)
+        by_pieces(transform_rows, self.shape[0], self.pieces, self.device)
         return out
 
     def _alone(self, space: Workspace, band: Band, lines: Tensor) -> Tensor:
@@ -133,4 +134,4 @@ class SeenSpectrum:
         return spectra
 
     def _empty(self, space: Workspace, name: str) -> Tensor:
-        return space(name, (len(self.columns), len(self.rows)), self.complex, self.device)
+        return space(name, (len(self.rows), len(self.columns)), self.complex, self.device)

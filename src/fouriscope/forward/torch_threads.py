@@ -16,8 +16,8 @@ from fouriscope.parallel import run_sliced, split, thread_count
 
 Tensor: TypeAlias = Any
 
-# Pieces that rows and columns of an object are cut into.
-PIECES = 4
+# An object is transformed in pieces of so many bytes, which stay in the cache, and in so many at least.
+PIECE_BYTES, FEWEST_PIECES = 2**19, 4
 
 
 @contextmanager
@@ -72,6 +72,7 @@ def in_turn(
                         return
                     loaded = load(item)
                 result = work(loaded)
+                del loaded  # before the next is there
                 if not turns.wait_for(number):
                     return
                 use(item, result)
@@ -109,10 +110,15 @@ class _Turns:
             raise
 
 
-def by_pieces(work: Callable[[slice], None], total: int, device: Any) -> None:
-    """``work`` on slices that cover ``range(total)``. On the CPU our threads share them: always the same ones, so that
-    a transform of many rows is the same for any number of threads. On a card it is all in one."""
-    pieces = split(total, PIECES if device.type == "cpu" else 1)
+def pieces_of(nbytes: int, device: Any) -> int:
+    """Pieces that an object of so many bytes is cut into: on a card it is all in one."""
+    return max(FEWEST_PIECES, nbytes // PIECE_BYTES) if device.type == "cpu" else 1
+
+
+def by_pieces(work: Callable[[slice], None], total: int, count: int, device: Any) -> None:
+    """``work`` on ``count`` slices that cover ``range(total)``. On the CPU our threads share them: always the same
+    ones, so that a transform of many rows is the same for any number of threads."""
+    pieces = split(total, count)
 
     def share(start: int, stop: int) -> None:
         with one_thread() if device.type == "cpu" else nullcontext():

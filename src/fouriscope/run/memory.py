@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from fouriscope.fidelity.pipeline import group_size
 from fouriscope.fidelity.torch_memory import torch_memory
 from fouriscope.forward.objects import object_model
 from fouriscope.forward.pupils import kept_bytes
+from fouriscope.freed_memory import handle_freed_memory
 from fouriscope.optics import Geometry
 from fouriscope.parallel import thread_count
 from fouriscope.settings import ReconstructionConfig, RunConfig
@@ -25,7 +24,6 @@ __all__ = [
     "default_budget",
     "keep_freed_memory",
     "memory_needed",
-    "return_free_memory",
     "with_memory",
 ]
 
@@ -33,10 +31,6 @@ __all__ = [
 # transmittance, spectrum, derivative and transform (4 complex = 8), the prior's warm dual (8).
 OBJECT_IMAGES = 22
 
-
-# The options of glibc's malloc, and what they are set to in workers (its own largest values are the same).
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT_BYTES, LARGEST_KEPT_ARRAY = 2**26, 2**25
 
 # What frames from disk may fill if nobody says: a quarter of what is free, but no more than this.
 DEFAULT_BUDGET_AT_MOST = 2**30
@@ -91,26 +85,14 @@ def check_memory(acquisition: Acquisition, config: ReconstructionConfig, margin:
         )
 
 
-def return_free_memory() -> None:
-    """Return memory that Python has freed to the system, if the C library keeps it (glibc does, per thread)."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none, and need none
-        if trim is not None:
-            trim(0)
-
-
 def keep_freed_memory() -> None:
     """Undo what Dask's MALLOC_TRIM_THRESHOLD_ does to a worker: memory that is freed and soon wanted again stays here.
 
     Where that is set, glibc gives every large array back to the system when it is freed, and a solver spends a fifth of
     its time on page faults.
     """
-    if sys.platform != "linux" or "MALLOC_TRIM_THRESHOLD_" not in os.environ:
-        return
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-    if set_option is not None:
-        set_option(M_TRIM_THRESHOLD, KEPT_BYTES)
-        set_option(M_MMAP_THRESHOLD, LARGEST_KEPT_ARRAY)
+    if "MALLOC_TRIM_THRESHOLD_" in os.environ:
+        handle_freed_memory(keep=True)
 
 
 def with_memory(config: RunConfig, memory: str | None) -> RunConfig:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from fouriscope.errors import FouriscopeError, RunFolderError, not_written
+from fouriscope.freed_memory import return_free_memory
 from fouriscope.run.folder import RunFolder
-from fouriscope.run.memory import return_free_memory
 from fouriscope.run.result import Result
 from fouriscope.run.snapshot import Snapshot, SnapshotWriter, write_snapshot
 from fouriscope.solvers import INTERRUPTED, Callback, History, Record, Solver

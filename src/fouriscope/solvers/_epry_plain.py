@@ -52,7 +52,7 @@ def sweep_sums(
         fields = boxes_to_fields(light * corrected, grid, 1.0 / spectrum.size)
         intensity = squared(in_window(fields, margin)).sum(axis=0)
         frame, mask = frames[frame_index[b]], masks[mask_index[b]]
-        projected = None if is_projection else amplitude_pixels(np, intensity, frame, real(0))[1]
+        projected = None if is_projection else amplitude_pixels(np, intensity.copy(), frame, real(0))[1]
         d, q = pixels(np, intensity, frame, real(epsilon))  # may overwrite the intensity
         q = q if projected is None else projected
         misfits[b] = np.sum(d * mask, dtype=np.float64)
