@@ -19,7 +19,7 @@ from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
 from fouriscope.alignment.orientation import AS_DESCRIBED
 from fouriscope.alignment.place import CLEARLY, find_place
-from fouriscope.alignment.polish import EVIDENCE, evidence_for, polish
+from fouriscope.alignment.polish import evidence_for, polish
 from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.trials import Trials
@@ -29,6 +29,9 @@ from fouriscope.optics import Adjusted, Illumination, LEDArray
 # Another place must explain the bright frames this much better than the described one, and so much more for each pitch
 # of the distance, unless fewer frames are then on the wrong side of the pupil's edge.
 BETTER_PLACE, BETTER_PER_PITCH = 0.05, 0.3
+# If all that was found predicts unseen frames better than the description by fewer standard errors than this, a search
+# that begins with the description is compared with it. Right places have from 4 to 10 on hostile microscopes.
+CERTAIN = 3.0
 
 Tell = Callable[[str], object]
 
@@ -198,7 +201,7 @@ def clearly_better(acquisition: Acquisition, described: Acquisition) -> bool:
     """Whether what was found predicts unseen frames clearly better than the description, or is no other place."""
     if acquisition.illumination is described.illumination:
         return True
-    return evidence_for(acquisition, described) >= EVIDENCE
+    return evidence_for(acquisition, described) >= CERTAIN
 
 
 def better_of(acquisition: Acquisition, from_description: Acquisition, say: Tell) -> Acquisition:
