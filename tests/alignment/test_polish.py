@@ -133,3 +133,11 @@ def test_what_was_found_must_predict_clearly_better_than_the_description() -> No
     assert "from the description" in said[0]
     assert better_of(described, misled, said.append) is described
     assert len(said) == 1
+
+
+def test_misfits_of_several_beliefs_are_those_of_each(turned: Acquisition) -> None:
+    trials = Trials.of(turned)
+    pupils = [Pupil(defocus=z) for z in (-5e-6, 0.0, 5e-6)]
+    with threads(2):
+        together = trials.misfits([{"pupil": pupil} for pupil in pupils])
+    assert together == [trials.misfit(pupil=pupil) for pupil in pupils]

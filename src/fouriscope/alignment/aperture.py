@@ -84,13 +84,12 @@ def find_na(acquisition: Acquisition, *, trials: Trials | None = None) -> Apertu
     trials = Trials.of(acquisition) if trials is None else trials
     seen: dict[float, float] = {}
 
-    def look(factor: float) -> None:
-        factor = round(factor, 6)
-        if LEAST <= factor <= MOST and factor not in seen:
-            seen[factor] = trials.misfit(na=factor * believed)
+    def look(*factors: float) -> None:
+        rounded = [round(factor, 6) for factor in factors]
+        new = [factor for factor in rounded if LEAST <= factor <= MOST and factor not in seen]
+        seen.update(zip(new, trials.misfits([{"na": factor * believed} for factor in new]), strict=True))
 
-    for count in range(round(LEAST / STEP), round(MOST / STEP) + 1):
-        look(count * STEP)
+    look(*(count * STEP for count in range(round(LEAST / STEP), round(MOST / STEP) + 1)))
     before = seen[1.0]
     if not np.isfinite(min(seen.values())):
         raise InvalidInputError(
@@ -101,8 +100,7 @@ def find_na(acquisition: Acquisition, *, trials: Trials | None = None) -> Apertu
     while step > FINEST:
         best = min(seen, key=lambda factor: seen[factor])
         step /= 2
-        look(best - step)
-        look(best + step)
+        look(best - step, best + step)
     best = min(seen, key=lambda factor: seen[factor])
     at_end = not LEAST + STEP / 2 < best < MOST - STEP / 2
     better = not at_end and abs(best - 1) >= LEAST_CHANGE and seen[best] < (1 - LEAST_GAIN) * before

@@ -85,19 +85,18 @@ def find_exposure(acquisition: Acquisition, *, trials: Trials | None = None, cer
     dark = dark_frames(acquisition)
     seen: dict[float, float] = {}
 
-    def look(power: float) -> None:
-        if LEAST <= power <= MOST and power not in seen:
-            seen[power] = trials.misfit(gains=known * np.where(dark, 2.0**power, 1.0))
+    def look(*powers: float) -> None:
+        new = [power for power in powers if LEAST <= power <= MOST and power not in seen]
+        misfits = trials.misfits([{"gains": known * np.where(dark, 2.0**power, 1.0)} for power in new])
+        seen.update(zip(new, misfits, strict=True))
 
     if dark.any() and not dark.all():
-        for power in np.arange(LEAST, MOST + STEP / 2, STEP):
-            look(float(power))
+        look(*np.arange(LEAST, MOST + STEP / 2, STEP).tolist())
         step = STEP
         while step > FINEST:
             step /= 2
             best = min(seen, key=lambda power: seen[power])
-            look(best - step)
-            look(best + step)
+            look(best - step, best + step)
     best = min(seen, key=lambda power: seen[power], default=0.0)
     # The best at an end of what was tried is no minimum: something else is wrong.
     if (

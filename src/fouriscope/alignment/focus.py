@@ -72,21 +72,19 @@ def find_focus(
     depth = optics.wavelength / optics.na**2
     seen: dict[float, float] = {}
 
-    def misfit(defocus: float) -> float:
-        if defocus not in seen:
-            seen[defocus] = trials.misfit(pupil=replace(pupil, defocus=defocus))
-        return seen[defocus]
+    def look(*places: float) -> None:
+        new = [defocus for defocus in places if defocus not in seen]
+        seen.update(zip(new, trials.misfits([{"pupil": replace(pupil, defocus=z)} for z in new]), strict=True))
 
     count = max(1, int(np.ceil(reach * steps_per_depth / depth)))
     grid = reach / count
-    for place in range(-count, count + 1):
-        misfit(pupil.defocus + place * grid)
+    look(*(pupil.defocus + place * grid for place in range(-count, count + 1)))
     # The best at the end of the range is not a minimum: the search continues there, up to twice its reach.
     for _ in range(count):
         best = min(seen, key=lambda z: seen[z])
         if min(seen) < best < max(seen):
             break
-        misfit(best + (grid if best == max(seen) else -grid))
+        look(best + (grid if best == max(seen) else -grid))
     if not np.isfinite(min(seen.values())):
         raise InvalidInputError(
             "no defocus explains the frames of the patch at all; are they masked there, or is the geometry far off? "
@@ -96,8 +94,7 @@ def find_focus(
     while step > depth / 100:
         best = min(seen, key=lambda z: seen[z])
         step /= 2
-        misfit(best - step)
-        misfit(best + step)
+        look(best - step, best + step)
     tried, best = np.array(sorted(seen)), min(seen, key=lambda z: seen[z])
     misfits = np.array([seen[float(z)] for z in tried])
     return FocusFit(best, tried, misfits, at_end=not tried[0] + grid / 2 < best < tried[-1] - grid / 2)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Illumination, Pupil
+from fouriscope.parallel import run_sliced
 from fouriscope.solvers import EPRY, Iterations
 
 # Sweeps of a trial. Three bring EPRY near its end, and the comparison needs no more.
@@ -29,6 +31,16 @@ PATCH = 64
 EDGE = 0.6
 # ... if this many remain inside it.
 LEAST_BRIGHT = 3
+
+
+class Belief(TypedDict, total=False):
+    """What a trial believes of the microscope; the rest is that of the patch."""
+
+    illumination: Illumination | None
+    pupil: Pupil | None
+    na: float | None
+    gains: NDArray[Any] | None
+    free_pupil: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +109,17 @@ class Trials:
             return self.sweeps(model, patch, free_pupil=free_pupil).history.last.misfit
         except (InvalidInputError, DivergenceError):
             return math.inf  # an LED beyond the object's spectrum, or a guess that explains nothing
+
+    def misfits(self, beliefs: Sequence[Belief]) -> list[float]:
+        """The :meth:`misfit` of each belief, given by its arguments. All cores share the work."""
+        found = [math.nan] * len(beliefs)
+
+        def work(start: int, stop: int) -> None:
+            for index in range(start, stop):
+                found[index] = self.misfit(**beliefs[index])
+
+        run_sliced(work, len(beliefs))
+        return found
 
     def model(
         self,
