@@ -31,7 +31,7 @@ class Method(Section):
     sampler: Literal["stratified", "epochs", "uniform", "fixed", "all", "warm-up"] = Field(
         default="stratified",
         description="how the frames of an iteration are chosen; "
-        '"warm-up" is minibatches for five passes, then all frames',
+        '"warm-up" is minibatches for five passes or more, then all frames',
     )
     batch: Count | Literal["auto"] = Field(
         default="auto",
