@@ -44,17 +44,22 @@ class Task:
     free: bool = False
 
     def error(self, result: Result) -> float:
-        """NRMSE of the field after the best factor (and shift), where the border's light does not reach."""
-        found = result.transmittance
-        shown = tuple(2 * n if not self.data.periodic else n for n in found.shape)
-        truth = resampled(self.truth, shown)
-        if not self.data.periodic:
-            quarters = [n // 4 for n in shown]
-            truth = truth[tuple(slice(q, q + n) for q, n in zip(quarters, found.shape, strict=True))]
-            inner = tuple(slice(n // 4, n - n // 4) for n in found.shape)
-            return field_nrmse(found[inner], truth[inner])
-        plain = field_nrmse(found, truth)
-        return min(plain, field_nrmse(fields.registered(found, truth), truth)) if self.free else plain
+        """NRMSE of the field in the band of the LEDs, after the best factor (and shift, if that is free).
+
+        All are compared on the smallest grid that holds the band: a wave has no other frequencies. Of a field that goes
+        on beyond its frames, the centre counts.
+        """
+        data = self.data
+        grid = ForwardModel(data.optics, data.illumination, data.frame_shape, object="wave").object_shape
+        found = resampled(result.transmittance, grid)
+        if data.periodic:
+            truth = resampled(self.truth, grid)
+            plain = field_nrmse(found, truth)
+            return min(plain, field_nrmse(fields.registered(found, truth), truth)) if self.free else plain
+        truth = resampled(self.truth, tuple(2 * n for n in grid))
+        truth = truth[tuple(slice(n // 2, n // 2 + n) for n in grid)]
+        inner = tuple(slice(n // 4, n - n // 4) for n in grid)
+        return field_nrmse(found[inner], truth[inner])
 
 
 def tasks() -> dict[str, Task]:
@@ -73,7 +78,9 @@ def tasks() -> dict[str, Task]:
         "phase, 200 electrons": _phase(0.3, camera=few),
         "phase, 81 LEDs": _phase(0.3, LEDArray.square(9, pitch=6e-3, height=70e-3), camera=electrons),
         "phase, 1,009 LEDs": _phase(0.3, LEDArray.disc(2.15e-3, 70e-3, 17.9), camera=electrons),
-        "complex": Task(replace(told, frames=known).acquisition(periodic=True), told.truth, True),
+        "complex": Task(
+            replace(replace(told, frames=known).acquisition(periodic=True), pupil=told.lens.pupil), told.truth, True
+        ),
         "complex, unknown pupil": Task(pupil.acquisition(periodic=True), pupil.truth, True, free=True),
         "complex, unknown pupil, every second LED": Task(
             every_second_led(pupil).acquisition(periodic=True), pupil.truth, True, free=True
