@@ -77,7 +77,7 @@ def tasks() -> dict[str, Task]:
         "phase, 2,000 electrons": _phase(0.3, camera=electrons),
         "phase, 200 electrons": _phase(0.3, camera=few),
         "phase, 81 LEDs": _phase(0.3, LEDArray.square(9, pitch=6e-3, height=70e-3), camera=electrons),
-        "phase, 1,009 LEDs": _phase(0.3, LEDArray.disc(2.15e-3, 70e-3, 17.9), camera=electrons),
+        "phase, 1,005 LEDs": _phase(0.3, LEDArray.disc(2.15e-3, 70e-3, 17.9), camera=electrons),
         "complex": Task(
             replace(replace(told, frames=known).acquisition(periodic=True), pupil=told.lens.pupil), told.truth, True
         ),

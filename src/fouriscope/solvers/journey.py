@@ -11,8 +11,8 @@ from fouriscope.fidelity import DataFidelity
 from fouriscope.solvers.denoising import Denoising
 from fouriscope.solvers.road import Road
 
-# The step over minibatches begins to fade after the road, and after this many steps at the earliest: with photons the
-# road is short, and with few LEDs the object is not yet found there. It is halved after this many more.
+# The step over minibatches begins to fade after the road, or after this many steps without one. It is halved after this
+# many more.
 FEWEST_BEFORE_FADING, STEPS_TO_FADE = 120, 50.0
 # Automatic strengths no longer change after the road, and after at least this many steps.
 FEWEST_BEFORE_FREEZING = 120
@@ -65,7 +65,7 @@ class Journey:
     @property
     def fading(self) -> float:
         """What a step over minibatches is divided by, so that the iterates average their noise."""
-        behind = self.steps - max(FEWEST_BEFORE_FADING, 0.0 if self.road is None else self.road.length)
+        behind = self.steps - (FEWEST_BEFORE_FADING if self.road is None else self.road.length)
         return 1 + max(behind, 0.0) / STEPS_TO_FADE
 
     def follow(self, other: Journey) -> None:
