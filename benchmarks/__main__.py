@@ -30,6 +30,7 @@ BENCHMARKS = (
     "steps",
     "passes",
     "waves",
+    "defaults",
     "alignment",
     "calibration",
     "die",

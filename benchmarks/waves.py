@@ -31,6 +31,8 @@ BARS = {
     "every second LED": {30: 0.04},
 }
 JUDGED = "warm-up, TV"
+# The margin of the field that goes on. With the automatic one (16), a run that begins at the truth ends at 0.020.
+WIDE, AUTOMATIC = 24, "field that goes on, automatic margin"
 TOLD = "EPRY that is told the pupil"  # for comparison: it solves an easier problem
 # Levels of the NRMSE whose CPU-seconds are compared, our EPRY's best being 1, within so many passes.
 LEVELS, SECONDS_BAR, MOST = (0.05, 0.03), 0.6, 50
@@ -38,12 +40,12 @@ LEVELS, SECONDS_BAR, MOST = (0.05, 0.03), 0.6, 50
 
 def main() -> None:
     pupil, field = unknown_pupil(whole_bins=False), beyond_the_frame(ELECTRONS)
-    wide = automatic_margin(field.model.frame_shape)
     sparse = every_second_led(pupil)
     recovering: dict[str, Any] = {"order": "na", "pupil_step": 1.0, "passes": PASSES}
     _report("unknown pupil", pupil, 0, [ZernikePupil], partial(epry, pupil, **recovering))
-    plain = partial(epry, field, with_margin(field.model, wide), order="random", decay=0.3, passes=PASSES)
-    _report("field that goes on", field, wide, [], plain)
+    for name, margin in (("field that goes on", WIDE), (AUTOMATIC, automatic_margin(field.model.frame_shape))):
+        plain = partial(epry, field, with_margin(field.model, margin), order="random", decay=0.3, passes=PASSES)
+        _report(name, field, margin, [], plain)
     _report("every second LED", sparse, 0, [ZernikePupil], partial(epry, sparse, **recovering))
     _seconds(pupil)
 
@@ -72,7 +74,7 @@ def _report(
         errors = run.centre if margin else run.errors
         cells = []
         for passes in PASSES:
-            limit = BARS[name].get(passes) if way == JUDGED else None
+            limit = BARS.get(name, {}).get(passes) if way == JUDGED else None
             reached = () if limit is None else bar(f"{name}, {passes} passes", errors[passes], limit)
             cells.append(" ".join((f"{errors[passes]:.4f}", *reached)))
         rows.append([way, *cells, f"{seconds:.1f}"])

@@ -78,8 +78,15 @@ class Chosen:
     objects: Objects
 
 
-def choose(data: Acquisition, *, measured: bool, **choices: Unpack[Choices]) -> Chosen:
-    """The choices as a configuration. With ``measured``, what is left open follows the recipe for measured frames.
+def leaves_object_open(choices: Choices) -> bool:
+    """Whether nothing is chosen that depends on what kind of object it is."""
+    open_ = all(is_auto(choices.get(key, AUTO)) for key in ("object", "method", "loss", "start", "calibrate", "prior"))
+    return open_ and choices.get("prior_absorption") is None
+
+
+def choose(data: Acquisition, *, measured: bool, unexplained: bool = False, **choices: Unpack[Choices]) -> Chosen:
+    """The choices as a configuration. With ``measured``, what is left open follows the recipe for measured frames, and
+    with ``unexplained`` that for simulated frames which a phase does not explain.
 
     >>> import numpy as np
     >>> from fouriscope.optics import LEDArray, Optics
@@ -91,7 +98,9 @@ def choose(data: Acquisition, *, measured: bool, **choices: Unpack[Choices]) -> 
     sections = _sections(choices, len(data))
     if measured and isinstance(data.illumination, Multiplexed):  # the rest of the recipe needs one LED per frame
         sections = {"alignment": settings.switched(settings.Alignment, WITH_PATTERNS)} | sections
-    document = completed(sections, measured=measured)
+    if unexplained and data.truth is not None:  # which tells the SNR only on its own grid
+        sections["object"] = {"shape": data.truth.shape[-2:]}
+    document = completed(sections, measured=measured, unexplained=unexplained)
     config = _checked(ReconstructionConfig, document)
     prior, second, start = choices.get("prior", AUTO), choices.get("prior_absorption"), choices.get("start")
     first = build_prior(config.prior if is_auto(prior) else prior, where="prior")

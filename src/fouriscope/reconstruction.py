@@ -13,13 +13,14 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.acquisition.digest import check_unchanged
 from fouriscope.acquisition.units import warn_of_counts
 from fouriscope.checks import door_but
-from fouriscope.choices import Auto, Choices, MethodName, ObjectName, StartName, choose
+from fouriscope.choices import Auto, Choices, MethodName, ObjectName, StartName, choose, leaves_object_open
 from fouriscope.engines import EngineName
 from fouriscope.fidelity import Loss, LossName
 from fouriscope.priors import PriorLike
 from fouriscope.run import Result
 from fouriscope.run.aligned import aligned
 from fouriscope.run.assemble import build_solver, build_stop
+from fouriscope.run.doubt import REASON, Doubt
 from fouriscope.run.progress import shown_progress
 from fouriscope.run.provenance import FrameDigest, provenance
 from fouriscope.run.rehearsal import rehearsed
@@ -53,7 +54,9 @@ def reconstruct(
     microscope is aligned and calibrated from the frames, and the wave behind the sample is found by "spectral" steps
     with the amplitude loss, TV and a start by EPRY, in 150 iterations. For a simulated field that repeats itself
     (``data.periodic``), whose microscope is known exactly, it is a phase object, "pnp" steps with the loss that
-    fits the noise, TV and a flat start, in 300 iterations, and neither alignment nor calibration.
+    fits the noise, TV and a flat start, in 300 iterations, and neither alignment nor calibration. If a phase leaves
+    much more of the frames than noise, the run begins again: a wave with "spectral" steps, a warm-up and Zernike modes
+    of the pupil, until it no longer moves. (Callbacks see both.)
 
     What you set is used, and the rest follows the recipe, with two exceptions. With another object or loss than those
     of "spectral", the method is "pnp". "epry" takes no prior, and for measured frames it begins flat, recovers the
@@ -126,23 +129,22 @@ def reconstruct(
     >>> bool(result.snr(phase).aligned > 10)
     True
     """
-    chosen = choose(
-        data,
-        measured=not data.periodic,
-        method=method,
-        prior=prior,
-        prior_absorption=prior_absorption,
-        object=object,
-        loss=loss,
-        batch=batch,
-        align=align,
-        calibrate=calibrate,
-        start=start,
-        iterations=iterations,
-        stop=stop,
-        seed=seed,
-        engine=engine,
-    )
+    choices: Choices = {
+        "method": method,
+        "prior": prior,
+        "prior_absorption": prior_absorption,
+        "object": object,
+        "loss": loss,
+        "batch": batch,
+        "align": align,
+        "calibrate": calibrate,
+        "start": start,
+        "iterations": iterations,
+        "stop": stop,
+        "seed": seed,
+        "engine": engine,
+    }
+    chosen = choose(data, measured=not data.periodic, **choices)
     config = chosen.config
     warn_of_counts(data, stacklevel=3)
     nominal = data.illumination.directions(data.patch_center)
@@ -156,7 +158,14 @@ def reconstruct(
         config = rehearsed(data, config, **chosen.objects, stage=shown.stage)
         solver = build_solver(data, config, **chosen.objects)
         shown.stage("starting the solver (on a new machine it is compiled first)")
-        history = solver.solve(rule, [shown, *callbacks])
+        doubt = Doubt() if data.periodic and leaves_object_open(choices) else None
+        history = solver.solve(rule, [shown, *callbacks] if doubt is None else [shown, doubt, *callbacks])
+        if doubt is not None and doubt.unexplained:
+            shown.stage(f"{REASON}: beginning again with a wave and an unknown pupil")
+            chosen = choose(data, measured=False, unexplained=True, **choices)
+            config = chosen.config
+            solver = build_solver(data, config, **chosen.objects)
+            history = solver.solve(build_stop(config.stop), [shown, *callbacks])
     check_unchanged(data.frames, digest.checksum)
     return Result.of(
         solver.fidelity.model,

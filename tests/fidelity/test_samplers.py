@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import Minibatch, Sampler, StratifiedSampler, make_sampler
+from fouriscope.fidelity import Minibatch, Sampler, StratifiedSampler, WarmUp, make_sampler
 from fouriscope.fidelity.samplers import SAMPLERS
 
 # 20 of 29 LEDs take part, five of them bright-field.
@@ -184,13 +184,27 @@ def test_peeking_tells_what_comes_and_changes_nothing(name: str) -> None:
 def test_a_warm_up_is_stratified_at_first_and_then_everything() -> None:
     warming, stratified = sampler_of("warm-up"), sampler_of("stratified")
     rngs = [np.random.default_rng(3) for _ in range(2)]
-    assert warming.warm_up == 17  # five passes over 20 LEDs, six at a time
-    for _ in range(17):
+    for _ in range(17):  # five passes over 20 LEDs, six at a time
+        assert warming.warms_up
         assert not warming.is_fixed
         np.testing.assert_array_equal(warming.draw(rngs[0]).leds, stratified.draw(rngs[1]).leds)
     assert warming.is_fixed
     assert warming.takes_all
+    assert not warming.warms_up
     np.testing.assert_array_equal(warming.draw(rngs[0]).leds, POPULATION)
+
+
+def test_a_warm_up_can_be_prolonged_while_it_lasts() -> None:
+    warming, rng = sampler_of("warm-up"), np.random.default_rng(5)
+    assert isinstance(warming, WarmUp)
+    for _ in range(40):
+        warming.prolong()
+        warming.draw(rng)
+    assert warming.warms_up
+    warming.draw(rng)
+    assert warming.is_fixed
+    warming.prolong()
+    assert warming.is_fixed
 
 
 def test_a_warm_up_goes_on_where_it_was() -> None:

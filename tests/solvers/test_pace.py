@@ -62,6 +62,7 @@ def test_a_state_continues_exactly() -> None:
         return np.array(faded)
 
     one = walked(0.0, LOOK + 7)
+    assert not one.is_known
     other = Pace()
     other.load(one.state_arrays(), one.state_values())
     np.testing.assert_array_equal(second_half(one), second_half(other))
@@ -73,3 +74,32 @@ def test_a_checkpoint_of_an_earlier_version_goes_on_fading() -> None:
     pace.begin_at(np.zeros(SHAPE))
     pace.fade_from(10.0)
     np.testing.assert_allclose(pace.fading, 1 + 10 / PASSES_TO_FADE)
+
+
+def test_it_strides_where_the_common_way_is_longer_than_the_trembling() -> None:
+    """The way of a look trembles by √2 n: the cosine is 1/4 at d = √2 n."""
+    assert not walked(2.0, LOOK).is_known
+    for drift, expected in ((2.0, True), (1.1, False), (0.0, False)):
+        pace = walked(drift, 2 * LOOK)
+        assert pace.is_known
+        assert pace.strides == expected
+    pace.begin_at(np.zeros(SHAPE))
+    assert pace.is_known  # steps fade for good
+    striding = walked(2.0, 2 * LOOK)
+    striding.begin_at(np.zeros(SHAPE))
+    assert not striding.is_known
+    assert not striding.strides
+
+
+def test_only_the_window_counts() -> None:
+    rng, inner = np.random.default_rng(0), (slice(None), slice(6, 18), slice(6, 18))
+    paces = Pace(), Pace(inner)
+    for pace in paces:
+        pace.begin_at(np.zeros(SHAPE))
+    for k in range(2 * LOOK):
+        x = np.full(SHAPE, 3.0 * k)
+        x[inner] = 0.0
+        x += rng.normal(size=SHAPE)
+        for pace in paces:
+            pace.note(x, 0.5)
+    assert [pace.strides for pace in paces] == [True, False]

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import ArrayFrames
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import AllLEDs, DataFidelity, Sampler, StratifiedSampler
+from fouriscope.fidelity import AllLEDs, DataFidelity, Sampler, StratifiedSampler, WarmUp
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
 from fouriscope.priors import TV, NoPrior, Prior
-from fouriscope.solvers import History, Iterations, Spectral
+from fouriscope.solvers import History, Iterations, Spectral, pace
 from fouriscope.solvers.frame_worth import frame_worth
 from fouriscope.solvers.start import StartName
 from tests.conftest import OPTICS
@@ -286,3 +286,41 @@ def test_what_steps_have_shown_is_forgotten_when_frames_come() -> None:
     assert any(name.startswith("secants.") for name in one.own_state().arrays)
     one.measurements_changed(everything[:1], everything, everything, begin_again=False)
     assert not any(name.startswith("secants.") for name in one.own_state().arrays)
+
+
+def warming(fidelity: DataFidelity, *, prior: type[Prior] = NoPrior, seed: int = 0, batch: int = 9) -> Spectral:
+    sampler = WarmUp(np.arange(len(fidelity)), batch, fidelity.model.geometry.bright_field)
+    return Spectral(fidelity, sampler, [prior(), prior()], start="flat", seed=seed)
+
+
+def test_a_warm_up_goes_on_while_the_estimate_strides(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrives = warming(problem())
+    arrives.solve(Iterations(100))  # two looks from the flat start, and two that are compared
+    assert arrives.sampler.is_fixed
+    monkeypatch.setattr(pace, "TRAVELLING", -2.0)
+    monkeypatch.setattr(pace, "STRIDING", -2.0)
+    strides = warming(problem())
+    strides.solve(Iterations(100))
+    assert strides.sampler.warms_up
+
+
+@pytest.mark.parametrize("stopped_at", [30, 40, 85])
+def test_a_warm_up_goes_on_from_its_state_to_the_last_bit(stopped_at: int) -> None:
+    straight = warming(problem(margin=6), prior=TV, seed=1)
+    straight.solve(Iterations(stopped_at))
+    state, records = straight.state(), list(straight.history)
+    json.dumps(state.values)
+    straight.solve(Iterations(stopped_at + 20))
+    resumed = warming(problem(margin=6), prior=TV, seed=7)
+    resumed.load_state(state)
+    resumed.history = History(records)
+    resumed.solve(Iterations(stopped_at + 20))
+    np.testing.assert_array_equal(resumed.x, straight.x)
+
+
+def test_what_continues_into_the_margin_stays_in_the_band() -> None:
+    one = warming(problem(margin=6))
+    one.solve(Iterations(45))
+    outside = one.model.coverage() == 0
+    spectrum = np.fft.fft2(one.model.transmittance(one.x))
+    assert np.abs(spectrum[outside]).max() < 1e-4 * np.abs(spectrum).max()

@@ -140,7 +140,7 @@ class WarmUp(StratifiedSampler):
     """Stratified minibatches for the first ``passes`` over ``population``, and every LED in every iteration afterwards.
 
     Small minibatches find most of the object in a few passes, but keep their noise. All frames together end without it,
-    and show the curvature to a method that can use it.
+    and show the curvature to a method that can use it. A method that knows better prolongs the warm-up.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class WarmUp(StratifiedSampler):
     bright_field
         One bool for each LED of the model: ``model.geometry.bright_field``.
     passes
-        How long minibatches are drawn.
+        How long minibatches are drawn, unless :meth:`prolong` is called.
 
     Examples
     --------
@@ -168,8 +168,7 @@ class WarmUp(StratifiedSampler):
         if not passes > 0:
             raise InvalidInputError(f"passes must be positive, got {passes!r}")
         super().__init__(population, batch, bright_field)
-        self.warm_up = math.ceil(passes * len(population) / batch)
-        self._left = self.warm_up
+        self._left = math.ceil(passes * len(population) / batch)
 
     def draw(self, rng: np.random.Generator) -> Minibatch:
         if self.is_fixed:
@@ -180,6 +179,15 @@ class WarmUp(StratifiedSampler):
     @property
     def is_fixed(self) -> bool:
         return self._left <= 0
+
+    @property
+    def warms_up(self) -> bool:
+        return not self.is_fixed
+
+    def prolong(self) -> None:
+        """Let the warm-up go on beyond the next draw, if it still lasts."""
+        if self.warms_up:
+            self._left = max(self._left, 2)
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         return super().state_arrays() | {"left": np.array(self._left)}

@@ -48,8 +48,6 @@ class Sampler(ABC):
 
     name: ClassVar[str]
     population: NDArray[np.int64]
-    warm_up: int = 0
-    """Draws after which all are alike, if there are some before that are not."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> Minibatch:
@@ -76,6 +74,11 @@ class Sampler(ABC):
     def takes_all(self) -> bool:
         """True if every draw holds all measurements there are, so that the choice of them adds no noise."""
         return self.is_fixed
+
+    @property
+    def warms_up(self) -> bool:
+        """True before the draws become what they will be in the end."""
+        return False
 
     def settled(self) -> Sampler:
         """What it draws when nothing is to be made up for: itself, unless it lets late measurements catch up."""

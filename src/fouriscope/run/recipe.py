@@ -31,6 +31,21 @@ MEASURED: dict[str, tuple[str, dict[str, Any]]] = {
     "stop": ("", {"iterations": 150}),
 }
 
+# For a simulation that a phase does not explain (:mod:`fouriscope.run.doubt`): the sample absorbs, or the pupil is
+# another one. Residuals below 0.001 mean that nothing more comes: all frames take part in the last iterations.
+UNEXPLAINED: Document = {
+    "object": {"model": "wave"},
+    "calibration": {"zernike": True},
+    "solver": {
+        "method": "spectral",
+        "loss": "amplitude",
+        "sampler": "warm-up",
+        "strength_factor": 1.0,
+        "long_steps": True,
+    },
+    "stop": {"iterations": 250, "residual": 1e-3},
+}
+
 # The sections that are others if measured frames are for EPRY: it begins flat, finds the pupil by itself and takes no
 # prior; fading steps calm it, and after 20 sweeps it is done.
 MEASURED_EPRY: Document = {
@@ -51,11 +66,11 @@ def measured_sections() -> Document:
     return {section: dict(keys) for section, (_, keys) in MEASURED.items()}
 
 
-def completed(chosen: Document, *, measured: bool) -> Document:
+def completed(chosen: Document, *, measured: bool, unexplained: bool = False) -> Document:
     """The sections of ``chosen`` with the keys that the recipe adds to them; what is chosen is kept.
 
     For frames that are not ``measured`` (a simulation whose model is known exactly) the recipe is the defaults of the
-    settings. For measured ones it is :data:`MEASURED`, except for what follows from the choice:
+    settings, or :data:`UNEXPLAINED`. For measured ones it is :data:`MEASURED`, except for what follows from the choice:
 
     * "spectral" is for a wave and the amplitude loss; with another object or loss the method is that of the settings;
     * "epry" has :data:`MEASURED_EPRY`, and takes no prior of simulated frames either.
@@ -69,7 +84,7 @@ def completed(chosen: Document, *, measured: bool) -> Document:
     >>> completed({"stop": {"iterations": 9}}, measured=False)
     {'stop': {'iterations': 9}}
     """
-    recipe = measured_sections() if measured else {}
+    recipe = measured_sections() if measured else dict(UNEXPLAINED) if unexplained else {}
     method = chosen.get("solver", {}).get("method")
     if method == "epry":
         recipe |= MEASURED_EPRY if measured else {"prior": {"name": "none"}}

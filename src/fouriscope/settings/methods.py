@@ -31,12 +31,12 @@ class Method(Section):
     sampler: Literal["stratified", "epochs", "uniform", "fixed", "all", "warm-up"] = Field(
         default="stratified",
         description="how the frames of an iteration are chosen; "
-        '"warm-up" is minibatches for five passes, then all frames',
+        '"warm-up" is minibatches for five passes or more, then all frames',
     )
     batch: Count | Literal["auto"] = Field(
         default="auto",
-        description='frames per iteration; "auto" is a third of them (20 to 60) for "spectral", a tenth (20 to 60) if '
-        'the loss is "auto", otherwise 60',
+        description='frames per iteration; "auto" is a third of them (20 to 60) for "spectral", a tenth (20 to 60) '
+        'in a warm-up of it and if the loss is "auto", otherwise 60',
     )
     start: Literal["flat", "linear", "epry", "array"] = Field(
         default="flat",
@@ -141,8 +141,9 @@ class Spectral(_Descent):
     )
 
     def _automatic_batch(self, frames: int) -> int:
-        # Nearly all frames of a small array would be no minibatch: few steps, and most of the object not yet found.
-        return min(max(frames // 3, LEAST_BATCH), BATCH)
+        # Nearly all frames of a small array would be no minibatch: few steps, and most of the object not yet found. The
+        # noise of smaller ones does not matter in a warm-up.
+        return min(max(frames // (10 if self.sampler == "warm-up" else 3), LEAST_BATCH), BATCH)
 
 
 class EPRY(Method):

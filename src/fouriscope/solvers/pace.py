@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import EllipsisType
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +11,15 @@ from numpy.typing import NDArray
 from fouriscope.forward.objects import RealArray
 from fouriscope.reductions import dot
 
+Window: TypeAlias = EllipsisType | tuple[slice, ...]
+
 # A look covers so many iterations, and at least one pass over the frames: the memory of a momentum of 0.8 is shorter.
 LOOK = 20
 # The cosine between the ways of two looks. It is −1/2 where the estimate only trembles about one place. Above this
 # number a look still moves it by more than half of the trembling.
 TRAVELLING = -0.35
+# Above this cosine the way that two looks have in common is longer than the trembling in each.
+STRIDING = 0.25
 # Then a step has half its length after so many passes: the noise of minibatches averages out.
 PASSES_TO_FADE = 5.0
 
@@ -27,6 +32,11 @@ class Pace:
     the cosine −1/2. A common direction d in both makes it (d² − n²)/(d² + 2n²).
 
     Two arrays of the size of x are kept.
+
+    Parameters
+    ----------
+    window
+        The part of x whose way counts. What lies beyond the frames travels for long, and matters little.
 
     Examples
     --------
@@ -42,11 +52,23 @@ class Pace:
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, window: Window = ...) -> None:
+        self.window = window
         self._at: RealArray | None = None
         self._way: RealArray | None = None
         self._iterations, self._passes = 0, 0.0
         self._arrived, self._faded = False, 0.0
+        self._cosine: float | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether two looks have been compared since the way began."""
+        return self._arrived or self._cosine is not None
+
+    @property
+    def strides(self) -> bool:
+        """Whether the estimate travels farther in a look than it trembles."""
+        return not self._arrived and self._cosine is not None and self._cosine > STRIDING
 
     @property
     def fading(self) -> float:
@@ -55,7 +77,7 @@ class Pace:
 
     def begin_at(self, x: RealArray) -> None:
         """The estimate was put somewhere else, or what it is fitted to has changed: the way begins here."""
-        self._at, self._way = x, None
+        self._at, self._way, self._cosine = x, None, None
         self._iterations, self._passes = 0, 0.0
 
     def note(self, x: RealArray, passes: float) -> None:
@@ -66,7 +88,9 @@ class Pace:
             self._faded += passes
         elif self._iterations >= LOOK and self._passes >= 1 - 1e-9:
             way = x - self._at
-            self._arrived = self._way is not None and _cosine(way, self._way) < TRAVELLING
+            if self._way is not None:
+                self._cosine = _cosine(way[self.window], self._way[self.window])
+                self._arrived = self._cosine < TRAVELLING
             self._at, self._way = x, way
             self._iterations, self._passes = 0, 0.0
 
@@ -81,6 +105,7 @@ class Pace:
             "passes": self._passes,
             "arrived": self._arrived,
             "faded": self._faded,
+            "cosine": self._cosine,
         }
 
     def load(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
@@ -88,6 +113,7 @@ class Pace:
         self._at, self._way = arrays.get("at", self._at), arrays.get("way")
         self._iterations, self._passes = int(values["iterations"]), float(values["passes"])
         self._arrived, self._faded = bool(values["arrived"]), float(values["faded"])
+        self._cosine = values.get("cosine")
 
     def fade_from(self, passes: float) -> None:
         """Steps fade already, and have done so for ``passes``."""
@@ -95,5 +121,6 @@ class Pace:
 
 
 def _cosine(first: RealArray, second: RealArray) -> float:
+    first, second = np.ascontiguousarray(first), np.ascontiguousarray(second)
     lengths = dot(first, first) * dot(second, second)
     return dot(first, second) / float(np.sqrt(lengths)) if lengths > 0 else -1.0

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
-from fouriscope.fidelity import AmplitudeLoss, DataFidelity, Minibatch, Sampler
+from fouriscope.fidelity import AmplitudeLoss, DataFidelity, Minibatch, Sampler, WarmUp
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray, RealArray
 from fouriscope.priors import Prior
 from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
+from fouriscope.solvers.continuation import continued
 from fouriscope.solvers.descent import Descent
 from fouriscope.solvers.frame_worth import harmonic_mean, noise_background
-from fouriscope.solvers.pace import Pace
+from fouriscope.solvers.pace import LOOK, Pace
 from fouriscope.solvers.secants import Secants
 from fouriscope.solvers.settlement import Settlement
 from fouriscope.solvers.start import Start
@@ -28,6 +29,11 @@ SETTLED = 10
 # The most momentum: 0.8 makes a step five times as long in the end, and still averages the noise of minibatches. More
 # would carry it on (1 is Nesterov's, and lets it grow from pass to pass).
 MOMENTUM = 0.8
+# During a warm-up, while the estimate goes farther than it trembles: slow parts of the object need long steps, and all
+# frames together will remove the noise.
+LONG_MOMENTUM = 0.95
+# Looks of :class:`Pace` in which a warm-up makes an object of a flat start.
+LOOKS_FROM_FLAT = 2
 
 
 @door_class
@@ -65,7 +71,9 @@ class Spectral(Descent):
 
     Online α is 1 while the estimate travels. When it only trembles with the noise of minibatches, α falls as
     1/(1 + passes/5), and the iterates average this noise: :class:`~fouriscope.solvers.pace.Pace`. With all frames in
-    each iteration α = 1 throughout. ``step`` is its first value.
+    each iteration α = 1 throughout. ``step`` is its first value. A warm-up (``sampler="warm-up"``) goes on, with a
+    momentum of up to 0.95, while the estimate goes farther within the frames' window than it trembles. From a flat
+    start, the margin is filled once with a smooth continuation of the window.
 
     Parameters
     ----------
@@ -149,7 +157,11 @@ class Spectral(Descent):
         self.denoiser_weight, self.balance, self.background = float(denoiser_weight), balance, background
         self.strength_factor = 1.0 if strength_factor == "auto" else float(strength_factor)
         self.acceleration = acceleration
-        self._secants, self._pace = Secants(), Pace()
+        # In a warm-up the frames' window decides: the margin travels on when all else has arrived.
+        window = (slice(None), *fidelity.model.geometry.object_window)
+        self._secants, self._pace = Secants(), Pace(window) if sampler.warms_up else Pace()
+        batches = math.ceil(len(sampler.population) / sampler.batch) if isinstance(sampler, WarmUp) else 0
+        self._found_at = LOOKS_FROM_FLAT * max(LOOK, batches)
         if not long_steps:
             self._pace.fade_from(0.0)
         self._passes = 0.0
@@ -207,8 +219,9 @@ class Spectral(Descent):
             self._settlement.weigh()
 
     def iterate(self) -> StepReport:
-        first = max(SETTLED if self._starts_with("flat") else 0, self.sampler.warm_up)
-        if self._settlement.is_due(self._iterations, first):
+        if isinstance(self.sampler, WarmUp) and self.sampler.warms_up:
+            self._warm_up(self.sampler)
+        elif self._settlement.is_due(self._iterations, SETTLED if self._starts_with("flat") else 0):
             self._settle()
         same_frames = self.acceleration and self.sampler.is_fixed
         start = self._x if same_frames else self._carried_on()
@@ -238,10 +251,27 @@ class Spectral(Descent):
             slope.misfit, relative_distance(self._x, before), alpha, self.denoise.strengths[0], len(batch.leds)
         )
 
+    def _warm_up(self, sampler: WarmUp) -> None:
+        """Go on with minibatches until it is known that the estimate no longer strides.
+
+        A flat start has become an object after two looks, but its margin has not. Only then a common way of two looks
+        shows slow parts of the object.
+        """
+        model = self.fidelity.model
+        if self._starts_with("flat") and self._iterations == self._found_at:
+            if model.geometry.margin:
+                spectrum = model.spectrum(_as_wave(continued(model, self._x)))
+                wave = model.inverse_spectrum(np.where(self._coverage(model) > 0, spectrum, 0))
+                self._x = np.stack([wave.real, wave.imag])
+                self.begin_at(self._x)
+            self._pace.begin_at(self._x)
+        if self._pace.strides or not self._pace.is_known:
+            sampler.prolong()
+
     def _carried_on(self) -> RealArray:
         """v, the estimate carried on by its last step."""
         q = (1 + math.sqrt(1 + 4 * self._q**2)) / 2 if self.acceleration else 1.0
-        share = min((self._q - 1) / q, MOMENTUM)
+        share = min((self._q - 1) / q, LONG_MOMENTUM if self.sampler.warms_up and self._pace.strides else MOMENTUM)
         self._q = q
         return np.asarray(self._x + self._x.dtype.type(share) * (self._x - self._before))
 

@@ -1,0 +1,87 @@
+"""Whether a phase explains the frames, and what the recipe does if it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import fouriscope as fs
+from fouriscope.metrics import field_nrmse
+from fouriscope.run.doubt import HIDDEN, LOOK, UNEXPLAINED, hidden_light, residuals_beside_noise
+from fouriscope.solvers import Record, Solver
+from tests.conftest import LEDS, OPTICS
+from tests.solvers.problems import shapes
+
+
+def acquired(kind: str, photons: float = 2000) -> tuple[fs.Acquisition, NDArray[Any]]:
+    """A phase of 0.3 rad; with absorption; or with a pupil that nobody has told."""
+    pupil = fs.Pupil({5: 1.0, 7: -1.0}) if kind == "aberrated" else None
+    lens = fs.ForwardModel(OPTICS, LEDS, (24, 24), pupil=pupil, object="complex")
+    phase = shapes(lens.object_shape, 0.3)
+    absorption = np.full_like(phase, 0.2) + phase.T if kind == "absorbing" else np.zeros_like(phase)
+    x = np.stack([phase, absorption])
+    frames = np.random.default_rng(0).poisson(lens.intensity(x) * photons) / photons
+    data = fs.Acquisition(OPTICS, LEDS, frames.astype(np.float32), periodic=True)
+    return data, lens.transmittance(x)
+
+
+@pytest.mark.parametrize("kind", ["phase", "absorbing", "aberrated"])
+def test_residuals_or_hidden_light_tell_that_a_sample_is_no_phase(kind: str) -> None:
+    left: list[float] = []
+    hidden: list[float] = []
+
+    def look(solver: Solver, record: Record) -> None:
+        if record.iteration == 3 * LOOK:
+            left.append(residuals_beside_noise(solver))
+            hidden.append(hidden_light(solver))
+
+    fs.reconstruct(acquired(kind)[0], object="phase", iterations=3 * LOOK, callbacks=[look])
+    assert (left[0] > 2 * UNEXPLAINED) == (kind == "aberrated")
+    assert (hidden[0] > 2 * HIDDEN) == (kind == "absorbing")
+    if kind == "phase":
+        assert 0.7 < left[0] < 1.3
+        assert hidden[0] < HIDDEN / 4
+
+
+@pytest.mark.parametrize("kind", ["absorbing", "aberrated"])
+def test_a_field_that_is_no_phase_is_found_by_default(kind: str) -> None:
+    data, truth = acquired(kind)
+    result = fs.reconstruct(data)
+    assert result.config["object"]["model"] == "wave"
+    np.testing.assert_array_equal(result.transmittance, as_a_wave(data, "wave").transmittance)
+    phase = fs.reconstruct(data, object="phase")
+    wave = as_a_wave(data, fs.settings.Object(model="wave", shape=truth.shape))
+    assert field_nrmse(wave.transmittance, truth) < 0.5 * field_nrmse(phase.transmittance, truth)
+
+
+def as_a_wave(data: fs.Acquisition, kind: Any) -> fs.Result:
+    method = fs.settings.Spectral(sampler="warm-up", strength_factor=1.0, long_steps=True)
+    stop = fs.settings.Stop(iterations=250, residual=1e-3)
+    return fs.reconstruct(data, object=kind, method=method, loss="amplitude", calibrate="zernike", stop=stop)
+
+
+@pytest.mark.parametrize(
+    "choice", [{"object": "phase"}, {"method": "pnp"}, {"prior": "tv"}, {"start": "flat"}, {"calibrate": ()}], ids=str
+)
+def test_who_chooses_the_object_or_how_it_is_found_gets_it(choice: dict[str, Any]) -> None:
+    result = fs.reconstruct(acquired("absorbing")[0], iterations=4 * LOOK, **choice)
+    assert result.config["object"]["model"] == "phase"
+    assert len(result.history) == 4 * LOOK
+
+
+def test_frames_without_noise_are_explained_well_enough() -> None:
+    model = fs.ForwardModel(OPTICS, LEDS, (24, 24))
+    data = fs.simulate(model, shapes(model.object_shape, 0.3), seed=0)
+    assert fs.reconstruct(data, iterations=4 * LOOK).config["object"]["model"] == "phase"
+
+
+def test_the_truth_of_a_simulation_keeps_its_grid() -> None:
+    data, truth = acquired("absorbing")
+    result = fs.reconstruct(replace(data, truth=np.angle(truth)))
+    assert result.config["object"]["model"] == "wave"
+    assert result.transmittance.shape == truth.shape
+    assert np.isfinite(result.history["snr"]).all()
