@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.array import Motion
 from fouriscope.alignment.brightness import bright_gains, holds_direct_light
+from fouriscope.alignment.edge import explained
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.steps import (
     Tell,
@@ -93,7 +94,8 @@ def align(
     9. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`), and those
        whose frames show that they lie on its other side. Their direct light passes in part, or is where it should not
        be. No direction nearby explains that, and an object that is forced to explain it gets stripes. If the size of
-       the LEDs explains it, and they hold as much light as it says, they are kept.
+       the LEDs explains it, and they hold as much light as it says, they are kept. So are frames that a reconstruction
+       predicts as well as others at the edge (:mod:`fouriscope.alignment.edge`).
 
     Another orientation or place of the array is used only if it explains the frames clearly better than the described
     one. The best defocus is always used. ``tell`` is called with each finding as soon as it is made.
@@ -177,6 +179,10 @@ def align(
         acquisition = _weighed(acquisition, described.frame_weights)
         weights = _weights_without_penumbra(acquisition, certain=True)
         between = np.flatnonzero(acquisition.frame_weights != weights)
+        if len(between):
+            kept = explained(acquisition, between)
+            weights[kept] = acquisition.frame_weights[kept]
+            between = np.setdiff1d(between, kept)
         if len(between):
             listed = ", ".join(map(str, between[:8])) + ("…" if len(between) > 8 else "")
             say(

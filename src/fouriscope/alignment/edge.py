@@ -1,0 +1,71 @@
+"""Doubtful frames at the pupil's edge: those that others predict as well as their neighbours are used after all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.brightness import counted_pixels
+from fouriscope.alignment.trials import Trials
+
+Leds = NDArray[np.int64]
+
+# So many frames nearest to the edge, on either side of it, show how well a frame there can be predicted.
+WITNESSES = 8
+# A doubtful frame may be predicted worse than half of them by this share.
+TOLERANCE = 0.1
+
+
+def explained(acquisition: Acquisition, doubtful: Leds) -> Leds:
+    """Those of the ``doubtful`` LEDs whose frames are predicted as well as others near the pupil's edge.
+
+    Brightness alone takes a dark frame that is full of slow scattered light for a penumbra, and without such frames the
+    slow phase of the object is lost. A reconstruction that has not seen a frame predicts how much direct light it
+    holds: all of it or none, as its side of the edge says, or what the size of the LEDs says. If that is wrong, the
+    misfit ‖√y − √I‖/‖√y‖ is far above that of the other frames on this side, which are left out and predicted, too.
+
+    Parameters
+    ----------
+    acquisition
+        After the alignment. What it says about the weight of the doubtful LEDs does not matter.
+    doubtful
+        Numbers of the LEDs.
+    """
+    radius = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
+    inside = np.asarray(acquisition.optics.passes(radius))
+    weights = acquisition.frame_weights
+    weights[doubtful] = 0
+    by_distance = np.argsort(np.abs(radius - acquisition.optics.na), kind="stable")
+    near = by_distance[weights[by_distance] > 0]
+    witnesses = np.concatenate([near[inside[near] == side][:WITNESSES] for side in (True, False)])
+    trials = Trials.of(replace(acquisition, weights=weights), every_edge=True)
+    misfits = np.zeros(len(acquisition))
+    halves = witnesses[::2], witnesses[1::2]  # so that each half has neighbours
+    for half in halves:
+        held = np.concatenate([doubtful, half])
+        misfits[held] += _misfits(trials, held)
+    misfits[doubtful] /= len(halves)
+    limits = {}
+    for side in (True, False):
+        others = misfits[witnesses[inside[witnesses] == side]]
+        limits[side] = (1 + TOLERANCE) * float(np.median(others)) if len(others) else 0.0
+    return np.array([led for led in doubtful if misfits[led] <= limits[bool(inside[led])]], np.int64)
+
+
+def _misfits(trials: Trials, leds: Leds) -> NDArray[np.float64]:
+    """‖√y − √I‖/‖√y‖ of ``leds``, which are left out of the reconstruction; infinite where there is no light."""
+    patch, weights = trials.patch, trials.patch.frame_weights
+    weights[leds] = 0
+    solver = trials.sweeps(trials.model(patch.illumination), replace(patch, weights=weights), free_pupil=True)
+    found = np.full(len(leds), np.inf)
+    for place, (led, predicted) in enumerate(zip(map(int, leds), solver.model.intensity(solver.x, leds), strict=True)):
+        frame = np.asarray(patch.frames.frame(led), np.float64)
+        counted = counted_pixels(patch, led, frame)
+        measured = np.sqrt(np.maximum(frame[counted], 0.0))
+        if measured.any():
+            residual = measured - np.sqrt(np.asarray(predicted, np.float64)[counted])
+            found[place] = np.linalg.norm(residual) / np.linalg.norm(measured)
+    return found
