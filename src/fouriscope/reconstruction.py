@@ -158,7 +158,8 @@ def reconstruct(
         config = rehearsed(data, config, **chosen.objects, stage=shown.stage)
         solver = build_solver(data, config, **chosen.objects)
         shown.stage("starting the solver (on a new machine it is compiled first)")
-        doubt = Doubt() if data.periodic and leaves_object_open(choices) else None
+        phase_alone = config.object.model == "phase" and leaves_object_open(choices)
+        doubt = Doubt() if data.periodic and phase_alone else None
         history = solver.solve(rule, [shown, *callbacks] if doubt is None else [shown, doubt, *callbacks])
         if doubt is not None and doubt.unexplained:
             shown.stage(f"{REASON}: beginning again with a wave and an unknown pupil")

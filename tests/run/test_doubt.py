@@ -85,3 +85,12 @@ def test_the_truth_of_a_simulation_keeps_its_grid() -> None:
     assert result.config["object"]["model"] == "wave"
     assert result.transmittance.shape == truth.shape
     assert np.isfinite(result.history["snr"]).all()
+
+
+def test_a_simulation_of_phase_and_absorption_is_reconstructed_as_both() -> None:
+    model = fs.ForwardModel(OPTICS, LEDS, (24, 24), object="complex")
+    phase = shapes(model.object_shape, 0.3)
+    data = fs.simulate(model, np.stack([phase, 0.5 * phase.T]), snr_db=40, seed=0)
+    result = fs.reconstruct(data, iterations=40)
+    assert result.config["object"]["model"] == "complex"
+    assert result.snr(phase).aligned > 3
