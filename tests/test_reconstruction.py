@@ -160,7 +160,7 @@ def test_the_absorption_may_have_a_prior_of_its_own() -> None:
     assert result.absorption.min() == 0
     assert result.phase.min() < 0
     with pytest.raises(InvalidInputError, match="a phase object has no absorption"):
-        fs.reconstruct(data, prior_absorption="tv", iterations=1)
+        fs.reconstruct(data, object="phase", prior_absorption="tv", iterations=1)
 
 
 def test_an_empty_slide_is_empty() -> None:

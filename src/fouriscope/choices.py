@@ -100,7 +100,7 @@ def choose(data: Acquisition, *, measured: bool, unexplained: bool = False, **ch
         sections = {"alignment": settings.switched(settings.Alignment, WITH_PATTERNS)} | sections
     if unexplained and data.truth is not None:  # which tells the SNR only on its own grid
         sections["object"] = {"shape": data.truth.shape[-2:]}
-    elif not measured and is_auto(choices.get("object", AUTO)) and np.ndim(data.truth) == 3:
+    elif not measured and is_auto(choices.get("object", AUTO)) and data.truth is not None and data.truth.ndim == 3:
         sections["object"] = {"model": "complex"}  # a truth of phase and absorption
     document = completed(sections, measured=measured, unexplained=unexplained)
     config = _checked(ReconstructionConfig, document)
