@@ -9,7 +9,7 @@ import pytest
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment import Trials, polish
-from fouriscope.alignment.polish import FOLDS, CrossValidation, Guess, askable, evidence_for
+from fouriscope.alignment.cross_validation import FOLDS, CrossValidation, Guess, askable, evidence_for
 from fouriscope.alignment.steps import better_of, clearly_better
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray, Optics, Pupil

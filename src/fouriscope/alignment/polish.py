@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,37 +10,25 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.array import Motion, moved_array, names_of, one_bin
-from fouriscope.alignment.prediction import Unseen
-from fouriscope.alignment.trials import PATCH, Trials, most_detailed_patch
+from fouriscope.alignment.cross_validation import (
+    LEAST_FRAMES,
+    CrossValidation,
+    Guess,
+    askable,
+    in_standard_errors,
+)
+from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
-from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.optics import Adjusted, Illumination, Pupil
-from fouriscope.parallel import run_sliced
 
 Floats = NDArray[np.float64]
 
-# Each reconstruction leaves out one fold of the frames, and predicts it. So many frames are enough to compare guesses;
-# of large arrays, some folds hold as many.
-FOLDS, ENOUGH = 5, 90
-# Frames whose LEDs are nearer to the pupil's edge than this, in bins, are not asked: whether their direct light passes
-# outweighs all else. So many frames must remain.
-EDGE, LEAST_FRAMES = 1.0, 20
 # Steps of the search, in bins (root mean square over the LEDs) and, for the focus, in quarters of its depth; and how
 # often each may be repeated as long as the likeness, or what it lacks of 1, changes by the share that comes next.
 STEPS, ROUNDS, WORTHWHILE = (0.6, 0.3), 4, 1e-3
 FOCUS_UNIT = 0.25
 # The mean improvement of frames in other folds must be this many times its standard error.
 EVIDENCE = 1.5
-# The likeness of a guess with which nothing can be reconstructed.
-HOPELESS = -1.0
-
-
-@dataclass(frozen=True)
-class Guess:
-    """What is varied of a microscope."""
-
-    illumination: Illumination
-    pupil: Pupil
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,83 +59,6 @@ class PolishFit:
         return self.evidence >= EVIDENCE
 
 
-class CrossValidation:
-    """How well the frames of a patch are predicted, each from reconstructions that have not seen it.
-
-    A frame that was used cannot tell where its LED is: the object adapts. A frame that was left out can, and it needs
-    no gain or exposure for that, because correlations have none. Most of these frames lie between others that were
-    used, so no guess makes the prediction easier than another.
-
-    Parameters
-    ----------
-    trials
-        The short reconstructions.
-    askable
-        Whether each frame may be asked: :func:`askable` ones.
-    seed
-        Of the random folds.
-    """
-
-    def __init__(self, trials: Trials, askable: NDArray[np.bool_], seed: int) -> None:
-        asked = np.random.default_rng(seed).permutation(np.flatnonzero(askable))
-        self.trials, self.unseen = trials, Unseen(trials)
-        needed = min(FOLDS, math.ceil(FOLDS * ENOUGH / max(len(asked), 1)))
-        self.folds = [asked[fold::FOLDS] for fold in range(needed)]
-        self.frames, self.reconstructions = sum(map(len, self.folds)), 0
-
-    def likeness(self, guesses: Sequence[Guess]) -> Floats:
-        """The correlation of every frame with its prediction, one row per guess; all cores compute."""
-        tasks = [(guess, fold) for guess in guesses for fold in self.folds]
-        found: list[Floats] = [np.empty(0)] * len(tasks)
-
-        def work(start: int, stop: int) -> None:
-            for task in range(start, stop):
-                found[task] = self._of_fold(*tasks[task])
-
-        run_sliced(work, len(tasks))
-        self.reconstructions += len(tasks)
-        return np.concatenate(found).reshape(len(guesses), self.frames)
-
-    def _of_fold(self, guess: Guess, fold: NDArray[np.int64]) -> Floats:
-        weights = self.trials.patch.frame_weights
-        weights[fold] = 0
-        seen = replace(self.trials.patch, weights=weights)
-        try:
-            model = self.trials.model(guess.illumination, pupil=guess.pupil)
-            solver = self.trials.sweeps(model, seen, free_pupil=True)
-        except (InvalidInputError, DivergenceError):
-            return np.full(len(fold), HOPELESS)  # an LED beyond the object's spectrum, or a guess that explains nothing
-        return self.unseen.correlations(solver.model, solver.x, fold)
-
-
-def askable(trials: Trials) -> NDArray[np.bool_]:
-    """Frames that have a weight and whose LEDs are not at the pupil's edge."""
-    patch = trials.patch
-    radius = np.hypot(*patch.illumination.directions(patch.patch_center).T)
-    clear: NDArray[np.bool_] = np.abs(radius - patch.optics.na) > EDGE * max(trials.bin_na)
-    return clear & (patch.frame_weights > 0)
-
-
-def evidence_for(other: Acquisition, acquisition: Acquisition) -> float:
-    """By how many standard errors ``other`` predicts unseen frames better than ``acquisition``; 0 if too few are left.
-
-    Both are beliefs about the microscope of the same frames. They are compared on one patch, with the frames that
-    neither of them has at the pupil's edge.
-    """
-    patch = most_detailed_patch(acquisition, PATCH)
-    beliefs = [Trials.of(patch)]
-    named = {name: getattr(other, name) for name in ("optics", "illumination", "pupil", "gains", "weights")}
-    beliefs.append(Trials.of(replace(patch, **named)))
-    both = askable(beliefs[0]) & askable(beliefs[1])
-    if np.count_nonzero(both) < LEAST_FRAMES:
-        return 0.0
-    known, tried = (
-        CrossValidation(trials, both, 0).likeness([Guess(trials.patch.illumination, trials.patch.pupil)])[0]
-        for trials in beliefs
-    )
-    return _evidence(tried - known)
-
-
 def polish(
     acquisition: Acquisition,
     *,
@@ -159,9 +69,9 @@ def polish(
     """Move the LED array and the focus to where frames are predicted best by reconstructions that have not seen them.
 
     A fifth of the frames at a time is left out of a short reconstruction, and predicted. Steps along each motion show
-    a parabola of the mean correlation (:class:`CrossValidation`). The search goes to its top as long as that helps,
-    first with long steps, then with shorter ones. What it finds is used if the frames are predicted better in other
-    folds too, which took no part in the search: by 1.5 standard errors.
+    a parabola of the mean correlation (:class:`~fouriscope.alignment.cross_validation.CrossValidation`). The search
+    goes to its top as long as that helps, first with long steps, then with shorter ones. What it finds is used if the
+    frames are predicted better in other folds too, which took no part in the search: by 1.5 standard errors.
 
     Misfits of frames that were used have their minimum near the right place, too, but a flat one: half a degree of
     rotation, or a height that is wrong by one percent, hardly changes them. Returns None if there are too few frames.
@@ -213,7 +123,7 @@ def polish(
     best = _climb(lambda places: search.likeness([guess(place, begun) for place in places]).mean(axis=1), nowhere)
     old, new = guess(nowhere, pupil), guess(best, begun)
     before, after = check.likeness([old, new])
-    evidence = _evidence(after - before)
+    evidence = in_standard_errors(after - before)
     kept = new if evidence >= EVIDENCE else old
     return PolishFit(
         kept.illumination if kept is new else acquisition.illumination,
@@ -256,9 +166,3 @@ def _top(here: float, above: float, below: float) -> float:
     if curvature < 0:
         return float(np.clip(0.5 * (below - above) / curvature, -1, 1))
     return 0.0 if max(above, below) <= here else (1.0 if above > below else -1.0)
-
-
-def _evidence(improvements: Floats) -> float:
-    """The mean in standard errors; 0 if nothing has changed."""
-    error = float(improvements.std(ddof=1)) / np.sqrt(len(improvements))
-    return float(improvements.mean()) / error if error > 0 else 0.0

@@ -14,12 +14,13 @@ from fouriscope.alignment.aperture import find_na
 from fouriscope.alignment.array import Motion, refine_array
 from fouriscope.alignment.brightness import lattice_pitch
 from fouriscope.alignment.circles import TooFewBrightFramesError
+from fouriscope.alignment.cross_validation import evidence_for
 from fouriscope.alignment.die import find_die
 from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
 from fouriscope.alignment.orientation import AS_DESCRIBED
 from fouriscope.alignment.place import CLEARLY, find_place
-from fouriscope.alignment.polish import evidence_for, polish
+from fouriscope.alignment.polish import polish
 from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.trials import Trials
