@@ -12,6 +12,7 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.array import Motion
 from fouriscope.alignment.brightness import bright_gains, holds_direct_light
 from fouriscope.alignment.edge import explained
+from fouriscope.alignment.haze import hazy
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.steps import (
     Tell,
@@ -95,7 +96,9 @@ def align(
        whose frames show that they lie on its other side. Their direct light passes in part, or is where it should not
        be. No direction nearby explains that, and an object that is forced to explain it gets stripes. If the size of
        the LEDs explains it, and they hold as much light as it says, they are kept. So are frames that a reconstruction
-       predicts as well as others at the edge (:mod:`fouriscope.alignment.edge`).
+       predicts as well as others at the edge (:mod:`fouriscope.alignment.edge`). Dark frames beside the edge are left
+       out if direct light leaks into them, so that bright frames are predicted better without them
+       (:mod:`fouriscope.alignment.haze`).
 
     Another orientation or place of the array is used only if it explains the frames clearly better than the described
     one. The best defocus is always used. ``tell`` is called with each finding as soon as it is made.
@@ -184,13 +187,25 @@ def align(
             weights[kept] = acquisition.frame_weights[kept]
             between = np.setdiff1d(between, kept)
         if len(between):
-            listed = ", ".join(map(str, between[:8])) + ("…" if len(between) > 8 else "")
             say(
                 f"edge: {len(between)} frames are left out, because they hold only part of their direct light or lie "
-                f"on the wrong side of the pupil's edge: {listed}"
+                f"on the wrong side of the pupil's edge: {_listed(between)}"
             )
             acquisition = _weighed(acquisition, weights)
+        leaking = hazy(acquisition)
+        if len(leaking):
+            say(
+                f"edge: {len(leaking)} dark-field frames beside the pupil's edge are left out, because bright-field "
+                f"frames are predicted better without them; some direct light leaks into them: {_listed(leaking)}"
+            )
+            weights = acquisition.frame_weights
+            weights[leaking] = 0
+            acquisition = _weighed(acquisition, weights)
     return Alignment(acquisition, tuple(notes))
+
+
+def _listed(leds: NDArray[np.int64]) -> str:
+    return ", ".join(map(str, leds[:8])) + ("…" if len(leds) > 8 else "")
 
 
 def _weighed(acquisition: Acquisition, weights: NDArray[np.float64]) -> Acquisition:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -57,15 +58,32 @@ def explained(acquisition: Acquisition, doubtful: Leds) -> Leds:
 
 def _misfits(trials: Trials, leds: Leds) -> NDArray[np.float64]:
     """‖√y − √I‖/‖√y‖ of ``leds``, which are left out of the reconstruction; infinite where there is no light."""
-    patch, weights = trials.patch, trials.patch.frame_weights
-    weights[leds] = 0
-    solver = trials.sweeps(trials.model(patch.illumination), replace(patch, weights=weights), free_pupil=True)
     found = np.full(len(leds), np.inf)
-    for place, (led, predicted) in enumerate(zip(map(int, leds), solver.model.intensity(solver.x, leds), strict=True)):
+    for place, (measured, predicted) in enumerate(predicted_amplitudes(trials, leds, leds)):
+        if measured.any():
+            found[place] = np.linalg.norm(measured - predicted) / np.linalg.norm(measured)
+    return found
+
+
+def predicted_amplitudes(
+    trials: Trials, leds: Leds, unseen: Leds, sweeps: int | None = None
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """√y and √I of each of ``leds``, from a reconstruction without the frames of ``unseen``; pixels that count only.
+
+    Parameters
+    ----------
+    trials
+        Of the patch.
+    leds, unseen
+        Numbers of LEDs.
+    sweeps
+        Of the reconstruction, if it is not to be as short as others.
+    """
+    patch, weights = trials.patch, trials.patch.frame_weights
+    weights[unseen] = 0
+    seen = replace(patch, weights=weights)
+    solver = trials.sweeps(trials.model(patch.illumination), seen, free_pupil=True, count=sweeps)
+    for led, intensity in zip(map(int, leds), solver.model.intensity(solver.x, leds), strict=True):
         frame = np.asarray(patch.frames.frame(led), np.float64)
         counted = counted_pixels(patch, led, frame)
-        measured = np.sqrt(np.maximum(frame[counted], 0.0))
-        if measured.any():
-            residual = measured - np.sqrt(np.asarray(predicted, np.float64)[counted])
-            found[place] = np.linalg.norm(residual) / np.linalg.norm(measured)
-    return found
+        yield np.sqrt(np.maximum(frame[counted], 0.0)), np.sqrt(np.asarray(intensity, np.float64)[counted])

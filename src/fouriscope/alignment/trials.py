@@ -144,15 +144,15 @@ class Trials:
         )
 
     @staticmethod
-    def sweeps(model: ForwardModel, frames: Acquisition, *, free_pupil: bool = False) -> EPRY:
-        """A few sweeps of EPRY over those of ``frames`` that have a weight."""
+    def sweeps(model: ForwardModel, frames: Acquisition, *, free_pupil: bool = False, count: int | None = None) -> EPRY:
+        """A few sweeps of EPRY, or ``count``, over those of ``frames`` that have a weight."""
         fidelity = DataFidelity.of(frames, model, loss="amplitude")
         leds = AllLEDs(np.flatnonzero(fidelity.weights > 0))
         if free_pupil:
             solver = EPRY(fidelity, leds, pupil_step=1.0, pupil_start=2, decay=0.3, seed=0)
         else:
             solver = EPRY(fidelity, leds, decay=0.2, seed=0)
-        solver.solve(Iterations(SWEEPS_OF_A_FREE_PUPIL if free_pupil else SWEEPS))
+        solver.solve(Iterations(count or (SWEEPS_OF_A_FREE_PUPIL if free_pupil else SWEEPS)))
         return solver
 
     @property
