@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ LEDS = LEDArray.square(9, pitch=4e-3, height=70e-3)
 MODEL = ForwardModel(OPTICS, LEDS, (64, 64), object="wave")
 distance = np.hypot(*LEDS.directions().T) / OPTICS.na
 # The searches that are not meant here.
-OTHERS = ("circles", "exposure", "focus", "na", "array", "die")
+OTHERS: dict[str, Any] = dict.fromkeys(("circles", "exposure", "focus", "na", "array", "die"), False)
 BESIDE = np.flatnonzero((distance > 1) & (distance < 1 + REACHES[-1]))
 
 
@@ -36,7 +37,7 @@ def slow(scale: float) -> np.ndarray:
     """A smooth random phase with this standard deviation."""
     noise = np.random.default_rng(5).normal(size=MODEL.object_shape)
     smooth = gaussian_filter(noise, 16, mode="wrap")
-    return scale * smooth / smooth.std()
+    return np.asarray(scale * smooth / smooth.std())
 
 
 def taken(sample: np.ndarray, haze: float = 0.0) -> Acquisition:
@@ -78,7 +79,7 @@ def test_without_frames_beside_the_edge_or_bright_ones_to_ask_nothing_is_left_ou
 
 def test_the_alignment_leaves_them_out_and_the_slow_phase_is_not_there(leaking: Acquisition) -> None:
     """The reason for all this: the haze alone makes a slow phase of a sample that has none."""
-    found = align(leaking, **dict.fromkeys(OTHERS, False))
+    found = align(leaking, **OTHERS)
     left_out = np.flatnonzero(found.acquisition.frame_weights == 0)
     assert set(BESIDE) <= set(left_out)
     errors = [float(np.linalg.norm(_epry(data) - bars())) for data in (leaking, found.acquisition)]
@@ -90,4 +91,4 @@ def _epry(data: Acquisition) -> np.ndarray:
     solver = EPRY(fidelity, AllLEDs(np.flatnonzero(fidelity.weights > 0)), decay=0.3, seed=0)
     solver.solve(Iterations(15))
     wave = MODEL.transmittance(solver.x)
-    return wave * np.exp(-1j * np.angle(np.vdot(bars(), wave)))
+    return np.asarray(wave * np.exp(-1j * np.angle(np.vdot(bars(), wave))))

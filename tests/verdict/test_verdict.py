@@ -30,7 +30,7 @@ from fouriscope.verdict import (
     slow_background,
     verdict_of,
 )
-from fouriscope.verdict.heldout import misfits
+from fouriscope.verdict.heldout import contrast_left, misfits
 
 OPTICS = Optics(wavelength=513e-9, na=0.1, magnification=4, camera_pixel=3.25e-6)
 LEDS = LEDArray.square(9, pitch=4e-3, height=80e-3)
@@ -247,6 +247,37 @@ def test_epry_begins_with_what_was_known_before_the_calibration() -> None:
     assert untold.dark_epry > 1.2 * told.dark_epry
 
 
+def test_what_is_left_of_the_contrast_does_not_depend_on_brightness_or_on_a_constant() -> None:
+    """As it should be: noise lifts √y of faint frames by a constant, and a misfit counts that as an error."""
+    patch, solver = data(), solved(data())[0]
+    model, x = solver.fidelity.model, solver.x
+    dark = np.flatnonzero(~model.geometry.bright_field)[:4]
+    frames = frames_of(patch).copy()
+    roots = np.sqrt(np.asarray(model.intensity(x, dark), np.float64))
+    noise = np.random.default_rng(0).normal(size=roots.shape) * roots.std(axis=(1, 2), keepdims=True)
+    frames[dark] = (3 * roots.max() + 2 * roots + noise) ** 2
+    faint = replace(patch, frames=ArrayFrames(frames))
+    likeness = [
+        np.corrcoef(np.sqrt(frames[led]).ravel(), root.ravel())[0, 1] for led, root in zip(dark, roots, strict=True)
+    ]
+    bright, left = contrast_left(faint, model, x, dark)
+    assert bright is None
+    assert left == pytest.approx(np.sqrt(np.mean(1 - np.square(likeness))), abs=1e-4)
+    assert left == pytest.approx(1 / np.sqrt(5), rel=0.05), "the signal has twice the amplitude of the noise"
+    ours, grey = misfits(faint, model, x, dark)[1], misfits(faint, None, None, dark, bright_field=np.zeros(99, bool))[1]
+    assert ours is not None
+    assert grey is not None
+    assert ours > grey, "the misfit would say that nothing was predicted"
+
+
+def test_a_prediction_of_the_opposite_is_none() -> None:
+    patch, solver = data(), solved(data())[0]
+    model, x = solver.fidelity.model, solver.x
+    frames = 10 - frames_of(patch)
+    left = contrast_left(replace(patch, frames=ArrayFrames(frames)), model, x, np.arange(len(patch)))
+    assert left == (1.0, 1.0)
+
+
 # The sentence --------------------------------------------------------------------------------------------------------
 
 
@@ -270,6 +301,13 @@ def said(**changed: Any) -> Verdict:
             "little better than by a plain grey image",
         ),
         ({"held_out": replace(UNSEEN, dark=0.5, dark_epry=0.6)}, "bad", "no better than by a plain grey image"),
+        ({"held_out": replace(UNSEEN, dark=0.51, dark_epry=0.6, dark_left=0.7)}, "good", "8 % better than"),
+        (
+            {"held_out": replace(UNSEEN, dark=0.61, dark_epry=0.6, dark_left=0.92)},
+            "doubtful",
+            "1 % worse than by plain EPRY, and little better than by a plain grey image",
+        ),
+        ({"held_out": replace(UNSEEN, dark_left=0.99)}, "bad", "no better than by a plain grey image"),
         (
             {"held_out": HeldOut((1,), 0.05, None, 0.1, None, 0.3, None, noise=60)},
             "good",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,6 +51,9 @@ class HeldOut:
         Misfits of an image without any structure. A misfit that is not below this predicts nothing.
     noise
         Number of dark-field frames that are mostly noise. They show nothing and are not held out.
+    bright_left, dark_left
+        What the prediction leaves of the contrast of a frame, its brightness and a constant fitted: 1 predicts nothing.
+        None in runs of older versions.
     """
 
     leds: tuple[int, ...]
@@ -61,6 +64,8 @@ class HeldOut:
     bright_grey: float | None
     dark_grey: float | None
     noise: int = 0
+    bright_left: float | None = None
+    dark_left: float | None = None
 
     @property
     def beside_epry(self) -> float | None:
@@ -75,9 +80,14 @@ class HeldOut:
 
     @property
     def beside_grey(self) -> float | None:
-        """Our misfit in units of a grey image's, in bright or dark field, whichever is worse: 1 predicts nothing."""
+        """What a prediction leaves of the frames' contrast, in bright or dark field, whichever is worse.
+
+        A grey image leaves all of it: 1. Noise lifts √y of a faint frame by a constant that no prediction holds, so its
+        misfit does not tell whether anything was predicted.
+        """
         pairs = ((self.bright, self.bright_grey), (self.dark, self.dark_grey))
-        return max((ours / grey for ours, grey in pairs if ours is not None and grey), default=None)
+        left = [value for value in (self.bright_left, self.dark_left) if value is not None]
+        return max(left or [ours / grey for ours, grey in pairs if ours is not None and grey], default=None)
 
 
 def hold_out(
@@ -113,12 +123,13 @@ def hold_out(
     weights = patch.frame_weights
     weights[held] = 0
     seen = replace(patch, weights=weights)
-    ours = misfits(patch, *reconstruct(seen), held)
+    model, x = reconstruct(seen)
+    ours, left = misfits(patch, model, x, held), contrast_left(patch, model, x, held)
     plain = seen if uncalibrated is None else replace(uncalibrated, weights=weights)
     epry = misfits(patch, *plain_epry(plain, geometry.margin), held)
     grey = misfits(patch, None, None, held, bright_field=geometry.bright_field)
     noise = int(np.count_nonzero((patch.frame_weights > 0) & ~telling(patch, geometry)))
-    return HeldOut(tuple(map(int, held)), ours[0], ours[1], epry[0], epry[1], grey[0], grey[1], noise)
+    return HeldOut(tuple(map(int, held)), ours[0], ours[1], epry[0], epry[1], grey[0], grey[1], noise, *left)
 
 
 def drawn(
@@ -205,18 +216,46 @@ def misfits(
     bright = bright_field if model is None else model.geometry.bright_field
     assert bright is not None
     found: dict[bool, list[float]] = {True: [], False: []}
-    for number, led in enumerate(map(int, leds)):
-        frame = np.asarray(data.frames.frame(led), np.float64)
-        counts = counted_pixels(data, led, frame)
-        measured = np.sqrt(np.maximum(frame[counts], 0))
-        intensity = np.ones_like(frame) if predictions is None else np.asarray(predictions[number], np.float64)
-        predicted = np.sqrt(np.maximum(intensity[counts], 0))
+    for led, measured, predicted in _amplitudes(data, leds, predictions):
         if measured.any():
             light = float(np.sum(predicted**2))
             scale = float(np.sum(measured * predicted)) / light if light else 0.0
             misfit = np.linalg.norm(scale * predicted - measured) / np.linalg.norm(measured)
             found[bool(bright[led])].append(float(misfit))
-    bright_ones, dark_ones = (
+    return _root_mean_squares(found)
+
+
+def contrast_left(
+    data: Acquisition, model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64]
+) -> tuple[float | None, float | None]:
+    """√(1 − r²) of ``leds`` in bright and in dark field, r the correlation of √y and √I if it is positive, otherwise 0.
+
+    That is the standard deviation of what the best a√I + b leaves of √y, in units of that of √y.
+    """
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for led, measured, predicted in _amplitudes(data, leds, model.intensity(x, leds)):
+        y, u = measured - measured.mean(), predicted - predicted.mean()
+        spread = float(np.linalg.norm(y) * np.linalg.norm(u))
+        likeness = max(float(np.sum(y * u)) / spread, 0.0) if spread else 0.0
+        found[bool(model.geometry.bright_field[led])].append(float(np.sqrt(max(1 - likeness**2, 0.0))))
+    return _root_mean_squares(found)
+
+
+def _amplitudes(
+    data: Acquisition, leds: NDArray[np.int64], predictions: NDArray[Any] | None
+) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
+    """Number, √y and √I of each LED, of the pixels that count; without ``predictions`` I is 1."""
+    for number, led in enumerate(map(int, leds)):
+        frame = np.asarray(data.frames.frame(led), np.float64)
+        counts = counted_pixels(data, led, frame)
+        intensity = np.ones_like(frame) if predictions is None else np.asarray(predictions[number], np.float64)
+        if counts.any():
+            yield led, np.sqrt(np.maximum(frame[counts], 0)), np.sqrt(np.maximum(intensity[counts], 0))
+
+
+def _root_mean_squares(found: dict[bool, list[float]]) -> tuple[float | None, float | None]:
+    """In bright and in dark field; None where there is nothing."""
+    bright, dark = (
         float(np.sqrt(np.mean(np.square(values)))) if values else None for values in (found[True], found[False])
     )
-    return bright_ones, dark_ones
+    return bright, dark

@@ -15,11 +15,11 @@ LEVELS: tuple[Level, ...] = ("good", "doubtful", "bad")
 
 # Each pair is (doubtful, bad): from the first on a reconstruction is doubted, from the second on it is not believed.
 #
-# Misfit of unseen frames divided by that of a grey image. At 1 nothing was predicted at all; photon noise alone may
+# What the prediction leaves of the contrast of unseen frames. At 1 nothing was predicted at all; photon noise alone may
 # bring dark-field frames to 0.9.
 BESIDE_GREY = (0.9, 0.98)
-# Misfit of unseen frames beside that of plain EPRY. Where unseen frames are
-# predicted to BEYOND_DOUBT of a grey image, it does not matter that EPRY may do still better: nothing is wrong.
+# Misfit of unseen frames beside that of plain EPRY. Where less than BEYOND_DOUBT of their contrast is left, it does not
+# matter that EPRY may do still better: nothing is wrong.
 BESIDE_EPRY = (1.05, 1.3)
 BEYOND_DOUBT = 0.3
 # Half-pitch beside what bright-field LEDs alone would resolve: above the first, not even they are used well. Bad is
@@ -229,7 +229,9 @@ def _told_of_unseen(held_out: HeldOut) -> str:
         return "unseen frames are predicted no better than by a plain grey image"
     percent = round(100 * abs(1 - epry))
     which = "unseen bright-field frames" if held_out.dark is None else "unseen frames"
-    doubt = ", but little better than by a plain grey image" if grey >= BESIDE_GREY[0] else ""
+    doubt = (
+        f", {'but' if epry < 1 else 'and'} little better than by a plain grey image" if grey >= BESIDE_GREY[0] else ""
+    )
     if percent == 0:
         return f"{which} are predicted as well as by plain EPRY{doubt}"
     return f"{which} are predicted {percent} % {'better' if epry < 1 else 'worse'} than by plain EPRY{doubt}"
