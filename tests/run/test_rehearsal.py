@@ -15,7 +15,7 @@ from fouriscope.choices import choose
 from fouriscope.errors import DivergenceError
 from fouriscope.run import rehearsal
 from fouriscope.run.assemble import build_solver
-from fouriscope.run.rehearsal import rehearsed
+from fouriscope.run.rehearsal import Prediction, rehearsed
 from fouriscope.settings import ReconstructionConfig
 from fouriscope.simulation import HostileMicroscope
 from fouriscope.solvers import Solver
@@ -39,12 +39,12 @@ def pretend(monkeypatch: pytest.MonkeyPatch, misfit: Callable[[float], float]) -
     """Misfits of unseen frames that depend on the factor, and are larger with steps that fade; the factors tried."""
     tried: list[float] = []
 
-    def found(*arguments: Any) -> float:
+    def found(*arguments: Any) -> Prediction:
         factor, long_steps = arguments[-2:]
         tried.append(factor)
-        return misfit(factor) * (1 if long_steps else 1.1)
+        return Prediction(misfit(factor) * (1 if long_steps else 1.1), np.zeros(4))
 
-    monkeypatch.setattr(rehearsal, "_misfit", found)
+    monkeypatch.setattr(rehearsal, "_prediction", found)
     return tried
 
 
@@ -78,13 +78,42 @@ def test_a_flat_curve_changes_nothing_and_nothing_is_told(
 
 def test_steps_fade_at_once_where_unseen_frames_say_so(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    monkeypatch.setattr(rehearsal, "_misfit", lambda *arguments: 1.0 if arguments[-1] else 0.5)
+    monkeypatch.setattr(
+        rehearsal, "_prediction", lambda *arguments: Prediction(1.0 if arguments[-1] else 0.5, np.zeros(4))
+    )
     assert rehearsed(data, config_of(data), tell=told.append).solver.options["long_steps"] is False
     assert told == [
         "steps: if they fade from the first pass on, unseen frames are predicted better (misfit 0.5 instead of 1)"
     ]
     chosen = config_of(data, method=fs.settings.Spectral(long_steps=True))
     assert rehearsed(data, chosen).solver.options["long_steps"] is True
+
+
+@pytest.mark.parametrize(
+    ("misfits_of_factors", "more_alike", "chosen"),
+    [
+        ({4.0: 1.001}, {4.0: 0.1}, 4.0),  # noise hides in the misfit what the prior gains
+        ({4.0: 1.001}, {4.0: 0.0}, 1.0),
+        ({4.0: 1.02}, {4.0: 0.1}, 1.0),
+        ({4.0: 0.98}, {4.0: -0.1}, 1.0),
+        ({0.25: 0.98}, {0.25: -0.1}, 1.0),  # it fits noise
+        ({0.25: 0.98}, {0.25: 0.0}, 0.25),
+    ],
+)
+def test_likeness_has_a_say(
+    data: fs.Acquisition,
+    monkeypatch: pytest.MonkeyPatch,
+    misfits_of_factors: dict[float, float],
+    more_alike: dict[float, float],
+    chosen: float,
+) -> None:
+    def found(*arguments: Any) -> Prediction:
+        factor = arguments[-2]
+        alike = 0.5 + more_alike.get(factor, 0.0) * np.array([1.0, 1.2, 0.8, 1.0])
+        return Prediction(misfits_of_factors.get(factor, 1.0), alike)
+
+    monkeypatch.setattr(rehearsal, "_prediction", found)
+    assert factor_of(rehearsed(data, config_of(data))) == chosen
 
 
 def test_what_was_found_is_told(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:

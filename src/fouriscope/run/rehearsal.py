@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.cross_validation import in_standard_errors
 from fouriscope.errors import DivergenceError
 from fouriscope.priors import Prior
 from fouriscope.run.assemble import build_model, build_solver
@@ -20,14 +21,19 @@ from fouriscope.run.priors import build_prior
 from fouriscope.settings import ReconstructionConfig
 from fouriscope.settings.methods import Spectral
 from fouriscope.solvers import Iterations
-from fouriscope.verdict.heldout import drawn, misfits
+from fouriscope.verdict.heldout import drawn, likeness, misfits
 
 # Other choices have to lower the misfit by this share. Less could be chance.
 LEAST_GAIN = 0.005
-# Strengths that are tried: (factor of a step, at most so many steps, share by which each has to lower the misfit). A
-# stronger prior hides detail that few frames see, so it must gain more and goes less far: at 16 times the automatic
-# strength, unseen frames of a target were predicted best, but its finest bars were gone.
-SEARCH = ((1 / 4, 2, LEAST_GAIN), (4.0, 1, 0.01))
+# Strengths that are tried: (factor of a step, at most so many steps). A stronger prior hides detail that few frames
+# see, so it goes less far: at 16 times the automatic strength, unseen frames of a target were predicted best, but its
+# finest bars were gone.
+SEARCH = ((1 / 4, 2), (4.0, 1))
+# A stronger prior must lower the misfit by this share, or make frames and predictions more alike by so many standard
+# errors: noise is most of the misfit of faint frames, and hides there what the prior gains.
+GAIN_IF_STRONGER, CLEARLY = 0.01, 2.0
+# A weaker prior fits noise, too. Frames and predictions may become less alike by so many standard errors.
+HARDLY = 1.0
 # A trial has as many iterations as the run, but at most this many. A run of less than so many is meant to be short.
 ITERATIONS, SHORT = 150, 100
 
@@ -51,7 +57,8 @@ def rehearsed(
     most structure is reconstructed with the strength as it is, a quarter of it, and so on as long as unseen frames are
     predicted better; otherwise with four times the strength. Before that, one trial shows whether steps should fade at
     once: the model of a thin sample should not be fitted to a thick one to the last. What counts is the geometric mean
-    of the misfits in bright and dark field. Each of the four trials takes as long as a run on 64 × 64 frame pixels.
+    of the misfits in bright and dark field, and how much frames and predictions are alike (their correlation). Each of
+    the four trials takes as long as a run on 64 × 64 frame pixels.
 
     Parameters
     ----------
@@ -84,32 +91,60 @@ def rehearsed(
     seen = replace(patch, weights=weights)
     if stage is not None:
         stage("finding the strength of the prior with frames held out")
-    trial = partial(_misfit, seen, patch, held, on_patch, prior, prior_absorption)
+    trial = partial(_prediction, seen, patch, held, on_patch, prior, prior_absorption)
     long_steps = method.long_steps is not False
-    least = trial(1.0, long_steps)
-    if method.long_steps == "auto" and (faded := trial(1.0, False)) < (1 - LEAST_GAIN) * least:
-        _tell(tell, "steps: if they fade from the first pass on, unseen frames are predicted better", faded, least)
-        long_steps, least = False, faded
-    factor, at_one = 1.0, least
-    for direction, most, gain in SEARCH:
+    best = trial(1.0, long_steps)
+    if method.long_steps == "auto":
+        faded = trial(1.0, False)
+        if faded.misfit < (1 - LEAST_GAIN) * best.misfit:
+            _tell(tell, "steps: if they fade from the first pass on, unseen frames are predicted better", faded, best)
+            long_steps, best = False, faded
+    factor, at_one = 1.0, best
+    for step, most in SEARCH:
         for _ in range(most):
-            found = trial(factor * direction, long_steps)
-            if not found < (1 - gain) * least:
+            found = trial(factor * step, long_steps)
+            if not (_stronger_pays if step > 1 else _weaker_pays)(found, best):
                 break
-            factor, least = factor * direction, found
+            factor, best = factor * step, found
         if factor != 1.0:
-            _tell(tell, f"prior: {factor:g} times the automatic strength predicts unseen frames best", least, at_one)
+            _tell(tell, f"prior: {factor:g} times the automatic strength predicts unseen frames best", best, at_one)
             break
     found_options = {"strength_factor": factor, "long_steps": long_steps}
     return config.model_copy(update={"solver": method.model_copy(update=found_options)})
 
 
-def _tell(tell: Callable[[str], object] | None, finding: str, now: float, before: float) -> None:
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """How well a trial predicts unseen frames: geometric mean of both fields' misfits, and likeness of every frame."""
+
+    misfit: float
+    likeness: NDArray[np.float64]
+
+    def evidence(self, other: Prediction) -> float:
+        """By how many standard errors frames are more like this prediction than like the other."""
+        return in_standard_errors(self.likeness - other.likeness) if len(self.likeness) > 1 else 0.0
+
+
+def _stronger_pays(stronger: Prediction, now: Prediction) -> bool:
+    gain, evidence = 1 - stronger.misfit / now.misfit, stronger.evidence(now)
+    return (gain > GAIN_IF_STRONGER and evidence >= 0) or (gain > -LEAST_GAIN and evidence >= CLEARLY)
+
+
+def _weaker_pays(weaker: Prediction, now: Prediction) -> bool:
+    return weaker.misfit < (1 - LEAST_GAIN) * now.misfit and weaker.evidence(now) >= -HARDLY
+
+
+def _tell(tell: Callable[[str], object] | None, finding: str, now: Prediction, before: Prediction) -> None:
     if tell is not None:
-        tell(f"{finding} (misfit {now:.3g} instead of {before:.3g})")
+        alike = (
+            ""
+            if np.array_equal(now.likeness, before.likeness)
+            else (f", correlation {now.likeness.mean():.3f} instead of {before.likeness.mean():.3f}")
+        )
+        tell(f"{finding} (misfit {now.misfit:.3g} instead of {before.misfit:.3g}{alike})")
 
 
-def _misfit(
+def _prediction(
     seen: Acquisition,
     patch: Acquisition,
     held: NDArray[np.int64],
@@ -118,10 +153,10 @@ def _misfit(
     prior_absorption: Prior | None,
     factor: float,
     long_steps: bool,
-) -> float:
-    """Geometric mean of the misfits of unseen frames in bright and dark field.
+) -> Prediction:
+    """What a trial predicts of unseen frames.
 
-    Infinite if the trial diverges, or if there is no light in any of these frames.
+    The misfit is infinite if the trial diverges, or if there is no light in any of these frames.
     """
     section = config.solver.model_copy(update={"strength_factor": factor, "long_steps": long_steps})
     tried = config.model_copy(update={"solver": section})
@@ -130,6 +165,7 @@ def _misfit(
         iterations = config.stop.iterations
         solver.solve(Iterations(min(ITERATIONS, iterations) if isinstance(iterations, int) else ITERATIONS))
     except DivergenceError:
-        return math.inf
+        return Prediction(math.inf, np.zeros(len(held)))
     known = [misfit for misfit in misfits(patch, solver.model, solver.x, held) if misfit is not None]
-    return float(np.exp(np.mean(np.log(np.maximum(known, np.finfo(float).tiny))))) if known else math.inf
+    misfit = float(np.exp(np.mean(np.log(np.maximum(known, np.finfo(float).tiny))))) if known else math.inf
+    return Prediction(misfit, likeness(patch, solver.model, solver.x, held))

@@ -228,17 +228,24 @@ def misfits(
 def contrast_left(
     data: Acquisition, model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64]
 ) -> tuple[float | None, float | None]:
-    """√(1 − r²) of ``leds`` in bright and in dark field, r the correlation of √y and √I if it is positive, otherwise 0.
+    """√(1 − r²) of ``leds`` in bright and in dark field, r their :func:`likeness` if it is positive, otherwise 0.
 
     That is the standard deviation of what the best a√I + b leaves of √y, in units of that of √y.
     """
-    found: dict[bool, list[float]] = {True: [], False: []}
+    left = np.sqrt(1 - np.maximum(likeness(data, model, x, leds), 0) ** 2)
+    bright = model.geometry.bright_field[leds]
+    return _root_mean_squares({True: left[bright].tolist(), False: left[~bright].tolist()})
+
+
+def likeness(data: Acquisition, model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The correlation of √y and √I of each LED; 0 where one of them is constant."""
+    found = dict.fromkeys(map(int, leds), 0.0)
     for led, measured, predicted in _amplitudes(data, leds, model.intensity(x, leds)):
         y, u = measured - measured.mean(), predicted - predicted.mean()
         spread = float(np.linalg.norm(y) * np.linalg.norm(u))
-        likeness = max(float(np.sum(y * u)) / spread, 0.0) if spread else 0.0
-        found[bool(model.geometry.bright_field[led])].append(float(np.sqrt(max(1 - likeness**2, 0.0))))
-    return _root_mean_squares(found)
+        if spread:
+            found[led] = float(np.clip(np.sum(y * u) / spread, -1, 1))
+    return np.array(list(found.values()))
 
 
 def _amplitudes(
