@@ -20,7 +20,7 @@ from fouriscope.priors import PriorLike
 from fouriscope.run import Result
 from fouriscope.run.aligned import aligned
 from fouriscope.run.assemble import build_solver, build_stop
-from fouriscope.run.doubt import REASON, Doubt
+from fouriscope.run.doubt import BEGINS_AGAIN, Doubt
 from fouriscope.run.progress import shown_progress
 from fouriscope.run.provenance import FrameDigest, provenance
 from fouriscope.run.rehearsal import rehearsed
@@ -160,9 +160,9 @@ def reconstruct(
         shown.stage("starting the solver (on a new machine it is compiled first)")
         phase_alone = config.object.model == "phase" and leaves_object_open(choices)
         doubt = Doubt() if data.periodic and phase_alone else None
-        history = solver.solve(rule, [shown, *callbacks] if doubt is None else [shown, doubt, *callbacks])
-        if doubt is not None and doubt.unexplained:
-            shown.stage(f"{REASON}: beginning again with a wave and an unknown pupil")
+        history = solver.solve(rule, [shown, *callbacks] if doubt is None else [shown, *callbacks, doubt])
+        if doubt is not None and doubt.asks_again(solver, rule):
+            shown.stage(BEGINS_AGAIN)
             chosen = choose(data, measured=False, unexplained=True, **choices)
             config = chosen.config
             solver = build_solver(data, config, **chosen.objects)

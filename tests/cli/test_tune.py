@@ -18,7 +18,7 @@ __all__ = ["fouriscope"]
 def config(fouriscope: Command, tmp_path: Path) -> Path:
     fouriscope("simulate", tmp_path / "data", "--frame", 24, "--radius", 3.2)
     path = tmp_path / "data" / "config.toml"
-    path.write_text("# taken on a Tuesday\n" + path.read_text().replace("iterations = 300", "iterations = 30 # short"))
+    path.write_text(f"# taken on a Tuesday\n{path.read_text()}\n[stop]\niterations = 30 # short\n")
     return path
 
 

@@ -21,6 +21,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_acquisition
 from fouriscope.run.config import parse_config
+from fouriscope.run.doubt import Doubt, may_be_doubted
 from fouriscope.run.files import write_text
 from fouriscope.settings import RunConfig, Stop
 from fouriscope.settings.methods import FORMER_KEYS
@@ -162,6 +163,7 @@ def _tune(
             evaluations=evaluations,
             on_trial=tell,
             callbacks=[interrupt],
+            doubt=Doubt() if may_be_doubted(config) else None,
         )
 
 

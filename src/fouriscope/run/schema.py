@@ -59,6 +59,7 @@ class Provenance(Part):
     alignment: Alignment = Alignment()
     watch: Watch | None = None
     request: dict[str, Any] | None = None
+    unless_a_phase: dict[str, Any] | None = None
 
 
 class Line(BaseModel):

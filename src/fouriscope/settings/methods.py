@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
 from fouriscope.fidelity import LossName
 from fouriscope.settings.base import Count, Few, NotNegative, Positive, Section, Share
@@ -228,8 +228,18 @@ def without_other_methods(keys: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if FORMER_KEYS.get(key, key) not in options}
 
 
+def _method_as_said(keys: Any, checked: ValidatorFunctionWrapHandler) -> Any:
+    """A method that was filled in does not count as said (``model_fields_set``)."""
+    section = checked(keys)
+    if isinstance(keys, dict) and "method" not in keys:
+        section.model_fields_set.discard("method")
+    return section
+
+
 AnyMethod = Annotated[
-    Annotated[PnP | ADMM | RED | Spectral | EPRY, Field(discriminator="method")], BeforeValidator(own_keys_only)
+    Annotated[PnP | ADMM | RED | Spectral | EPRY, Field(discriminator="method")],
+    BeforeValidator(own_keys_only),
+    WrapValidator(_method_as_said),
 ]
 
 
