@@ -87,7 +87,7 @@ def reconstruct(
         for additive noise, "poisson" for photon noise (``fs.PoissonLoss(background)`` to set its ε), or "amplitude";
         docs/solver.md says which loss suits which noise.
     batch
-        Frames per iteration. By default a third of them (20 to 60) for "spectral", a tenth (20 to 60) if the loss is
+        Frames per iteration. By default a third of them (20 to 60) for "spectral", a tenth (30 to 60) if the loss is
         found from the noise, otherwise 60, and all for "epry". ``None`` uses all of them in every iteration.
     align
         What to find from the frames beforehand: "circles", "exposure", "focus", "na", "array", "die", "edge",

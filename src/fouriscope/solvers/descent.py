@@ -130,7 +130,15 @@ class Descent(Solver):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        return () if self.journey.road is None else (f"noise: {self.journey.road}",)
+        if self.journey.road is None:
+            return ()
+        noise = f"noise: {self.journey.road}"
+        if not self.journey.cut_off:
+            return (noise,)
+        return (
+            noise,
+            "black level: it cuts off negative noise, which lifts the mean of dark frames; this is corrected",
+        )
 
     @property
     def priors(self) -> list[Prior]:
@@ -172,6 +180,8 @@ class Descent(Solver):
             except WentAstrayError:
                 continue
             self._iterations += 1
+            if self.fades and not self.sampler.takes_all:
+                self.journey.note(on_host(self._x), report.frames / len(self.sampler.population))
             return report._replace(misfit=report.misfit * self.journey.misfit_factor)
 
     def take_temperature(self) -> None:
