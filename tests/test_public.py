@@ -70,6 +70,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Iterations": lambda: fs.Iterations(5) | fs.Seconds(3) & fs.Residual(1e-3),
     "Seconds": lambda: fs.Seconds(3.0),
     "Residual": lambda: fs.Residual(1e-3),
+    "Settled": lambda: fs.Settled() | fs.Iterations(300),
     "Camera": lambda: fs.Camera(1000),
     "NoPrior": fs.NoPrior,
     "Box": lambda: fs.Box(0, 1),

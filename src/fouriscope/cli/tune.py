@@ -89,6 +89,8 @@ def run_tuning(
         if found.flat:
             continue
         for chosen, value in found.settings.items():
+            if chosen.startswith("prior.") and "prior" not in document:
+                document["prior"] = dict(described.prior)  # a strength needs to know whose it is
             _set(document, chosen, value)
             console.print(f"{chosen} = {value:.4g}  ({_reason(found)}; curve: {escape(str(picture))})")
         low, high = found.range

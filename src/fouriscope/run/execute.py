@@ -192,7 +192,7 @@ def _resume(
 ) -> Result:
     document = run.config()
     if iterations is not None:
-        document.setdefault("stop", {})["iterations"] = iterations
+        document["stop"] = document.get("stop", {}) | {"iterations": iterations, "settled": False}
     if "frames" not in document:
         raise RunFolderError(
             f"{run.path} was saved from Python with data in memory; only `fouriscope reconstruct` runs can be resumed"

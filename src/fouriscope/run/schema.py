@@ -77,6 +77,7 @@ class Line(BaseModel):
     snr: Number = 0.0
     snr_raw: Number = 0.0
     frames_arrived: Number = 0.0
+    averaged: Number = 0.0
 
 
 class Checkpoint(Part):

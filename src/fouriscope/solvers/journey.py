@@ -34,6 +34,8 @@ class Journey:
         Gradients that were taken.
     arrived
         How many it had taken when its estimate had arrived, or None.
+    mean
+        The mean of the estimates since then, or None.
     misfit_factor
         The factor that brings the misfit of this iteration to units of the last loss.
     """
@@ -44,11 +46,14 @@ class Journey:
         self.steps = 0
         self.arrived: int | None = None
         self._pace: Pace | None = None
+        self.mean: RealArray | None = None
+        self.averaged = 0
         self.misfit_factor = 1.0
 
     def begin(self, leds: NDArray[np.int64]) -> None:
         """Find the road from the frames of ``leds``, and go to its first step."""
         self.arrived, self._pace = None, None
+        self.average_anew()
         if self.wanted:
             self._lower(
                 noise_cut_off(*self._frames, spread_evenly(leds[~self.fidelity.model.geometry.bright_field[leds]]))
@@ -99,16 +104,27 @@ class Journey:
         return self.steps >= max(FEWEST, 0.0 if self.road is None else self.road.length)
 
     def note(self, x: RealArray, passes: float) -> None:
-        """An iteration that saw ``passes`` of the frames has led to ``x``. Behind the road, see whether it travels."""
-        if self.arrived is not None or not self.is_behind:
+        """An iteration that saw ``passes`` of the frames has led to ``x``. Behind the road, see whether it travels.
+
+        When it no longer does, it trembles with the noise of minibatches about the place that it was to find, and the
+        mean of all estimates from then on is nearer to it than any of them.
+        """
+        if not self.is_behind:
             return
-        if self._pace is None:
+        if self.arrived is not None:
+            self.averaged += 1
+            self.mean = x if self.mean is None else self.mean + (x - self.mean) * (1 / self.averaged)
+        elif self._pace is None:
             self._pace = Pace()
             self._pace.begin_at(x)
-            return
-        self._pace.note(x, passes)
-        if self._pace.has_arrived:
-            self.arrived, self._pace = self.steps, None
+        else:
+            self._pace.note(x, passes)
+            if self._pace.has_arrived:
+                self.arrived, self._pace = self.steps, None
+
+    def average_anew(self) -> None:
+        """Forget the mean: the estimates were led somewhere else, or what they are fitted to has changed."""
+        self.mean, self.averaged = None, 0
 
     @property
     def fading(self) -> float:
@@ -120,12 +136,14 @@ class Journey:
         self._lower(other.cut_off)
         self.road, self.steps, self.denoise.frozen = other.road, other.steps, other.denoise.frozen
         self.arrived = other.arrived
+        self.average_anew()
         self.fidelity.loss = other.fidelity.loss
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         pace = {} if self._pace is None else self._pace.state_arrays()
         road = {} if self.road is None else {"road.brightness": self.road.brightness}
-        return road | {f"pace.{name}": array for name, array in pace.items()}
+        mean = {} if self.mean is None else {"mean": self.mean}
+        return road | mean | {f"pace.{name}": array for name, array in pace.items()}
 
     def state_values(self) -> dict[str, Any]:
         return {
@@ -134,6 +152,7 @@ class Journey:
             "road": None if self.road is None else self.road.values(),
             "cut_off": self.cut_off,
             "arrived": self.arrived,
+            "averaged": self.averaged,
             "pace": None if self._pace is None else self._pace.state_values(),
         }
 
@@ -141,6 +160,7 @@ class Journey:
         """Load what the state of a solver kept. States of earlier versions have no road, or no pace."""
         self.steps, self.denoise.frozen = values.get("gradients", 0), values.get("frozen")
         self.arrived, self._pace = values.get("arrived"), None
+        self.mean, self.averaged = arrays.get("mean"), values.get("averaged", 0)
         if values.get("pace") is not None:
             self._pace = Pace()
             prefix = "pace."
