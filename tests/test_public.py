@@ -90,6 +90,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Result": lambda: result(verdict=Verdict("good", "Good: it is.")),
     "RunFolder": lambda: fs.RunFolder("nowhere"),
     "LiveReconstruction": lambda: stream(OPTICS, LEDS, (24, 24), periodic=True),
+    "PriorComparison": lambda: fs.PriorComparison(
+        (fs.TV(), fs.BM3D()), (-1.0, -2.0), (True, False), "held-out", EVERYTHING
+    ),
     "Tuning": lambda: fs.Tuning("prior.strength", 1e-3, "held-out", (Trial(1e-3, -1.0), Trial(1e-2, -2.0)), EVERYTHING),
 }
 WITHOUT = {"Prior", "DeepinvDenoiser"}

@@ -114,3 +114,19 @@ def test_wrong_requests(fouriscope: Command, config: Path, arguments: tuple[obje
 
 def test_no_file(fouriscope: Command, tmp_path: Path) -> None:
     assert "no such file" in fouriscope.fails("tune", tmp_path / "nothing.toml")
+
+
+def test_the_better_prior_is_written_and_a_tie_is_not(fouriscope: Command, config: Path) -> None:
+    ended = fouriscope("tune", config, "--priors", "none,tv", "--criterion", "held-out")
+    assert (ended.code, ended.err) == (0, "")
+    assert "'tv' predicts held-out frames best" in ended.out
+    assert tomllib.loads(config.read_text())["prior"] == {"name": "tv"}
+    assert "# short" in config.read_text()
+    before = config.read_bytes()
+    ended = fouriscope("tune", config, "--priors", "tv, tv", "--criterion", "held-out")
+    assert ended.code == 1
+    assert "a tie: 'tv' and 'tv'" in ended.out
+    assert config.read_bytes() == before
+    ended = fouriscope("tune", config, "--priors", "tv,none", "--key", "prior.strength")
+    assert ended.code == 2
+    assert "two searches" in ended.err

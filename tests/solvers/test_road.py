@@ -238,3 +238,16 @@ def test_no_mean_with_all_frames_in_each_iteration(
     every.solve(Iterations(200))
     assert every.averaged == 0
     assert np.isnan(every.history["averaged"]).all()
+
+
+def test_a_solver_that_goes_on_for_another_does_not_walk_the_road_again(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any]
+) -> None:
+    first = solver(data, model, phase, sampler=some(model))
+    first.solve(Iterations(160))
+    second = solver(data, model, phase, sampler=some(model), start=first.x)
+    second.settle_like(first)
+    second.step()
+    assert second.journey.steps == 161
+    assert second.fidelity.loss == IntensityLoss()
+    assert second.denoise.factor == 1

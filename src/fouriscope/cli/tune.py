@@ -25,7 +25,7 @@ from fouriscope.run.doubt import Doubt, may_be_doubted
 from fouriscope.run.files import write_text
 from fouriscope.settings import RunConfig, Stop
 from fouriscope.settings.methods import FORMER_KEYS
-from fouriscope.tuning import Criterion, Trial, Tuning, tune_config
+from fouriscope.tuning import Criterion, Trial, Tuning, compare_priors_config, tune_config
 
 
 def run_tuning(
@@ -35,6 +35,13 @@ def run_tuning(
         typer.Option(
             metavar="KEY",
             help="The key to tune. Can be repeated: several keys are tuned in turn. Default: prior.strength.",
+        ),
+    ] = None,
+    priors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Choose the prior instead, from names with commas between them, such as `none,tv,bm3d`.",
         ),
     ] = None,
     criterion: Annotated[
@@ -61,7 +68,7 @@ def run_tuning(
 ) -> int:
     """Find the strength of the prior that predicts held-out frames best, and write it into the configuration.
 
-    Exit code 1 means that all strengths predict the frames equally well. Nothing is written then.
+    Exit code 1 means that all strengths, or several priors, predict the frames equally well. Nothing is written then.
     """
     console, progress = consoles(quiet, as_json)
     if criterion not in (None, "truth", "held-out"):
@@ -69,6 +76,14 @@ def run_tuning(
     load_config(config)  # its errors are better than those of a file that is only text
     document = tomlkit.parse(config.read_text(encoding="utf-8"))
     _use_present_names(document)
+    if priors is not None:
+        if key:
+            raise InvalidInputError(
+                "--priors and --key are two searches: first choose the prior, then tune its strength"
+            )
+        return _choose_prior(
+            document, config, priors.split(","), criterion, held_out, iterations, dry_run, quiet, as_json
+        )
     flat = written = False
     searches: list[dict[str, Any]] = []
     for number, asked in enumerate(key or ["prior.strength"]):  # each choice is used for the next
@@ -105,6 +120,52 @@ def run_tuning(
     if as_json:
         print_json("tune", {"config": config, "written": written and not dry_run, "searches": searches})
     return int(flat)
+
+
+def _choose_prior(
+    document: tomlkit.TOMLDocument,
+    config: Path,
+    names: list[str],
+    criterion: str | None,
+    held_out: int | None,
+    iterations: int | None,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Compare priors, each with its automatic strength, and write the best into the configuration."""
+    console, progress = consoles(quiet, as_json)
+    described = parse_config(document.unwrap(), where=str(config))
+    if iterations is not None:
+        described = described.model_copy(update={"stop": Stop(iterations=iterations)})
+    data = build_acquisition(described, config.parent)
+    wanted = cast(Criterion, criterion or ("held-out" if data.truth is None else "truth"))
+    with graceful_interrupt() as interrupt, progress.status("comparing priors"):
+        found = compare_priors_config(
+            data,
+            described,
+            [{"name": name.strip()} for name in names],
+            criterion=wanted,
+            held_out=held_out,
+            on_prior=lambda prior, score: console.print(f"  {prior.name}   {_score(score, wanted)}"),
+            callbacks=[interrupt],
+            doubt=may_be_doubted(described),
+        )
+    console.print(found.sentence if found.best is not None else f"{found.sentence}; nothing was written")
+    written = found.best is not None and not dry_run
+    if written and found.best is not None:
+        document["prior"] = {"name": found.best.name}
+        write_text(config, tomlkit.dumps(document))
+        console.print(f"written to {escape(str(config))}; now: fouriscope reconstruct {escape(str(config))}")
+    if as_json:
+        scores = [
+            {"prior": prior.name, "score": score, "as_good_as_the_best": good}
+            for prior, score, good in zip(found.priors, found.scores, found.as_good, strict=True)
+        ]
+        best = None if found.best is None else found.best.name
+        told = {"config": config, "written": written, "prior": best, "priors": scores, "held_out": found.held_out}
+        print_json("tune", told)
+    return int(found.best is None)
 
 
 def _told(found: Tuning, key: str, picture: Path | None) -> dict[str, Any]:
@@ -153,7 +214,7 @@ def _tune(
     ):
 
         def tell(trial: Trial) -> None:
-            console.print(f"  {key} = {trial.value:.4g}   {_score(trial, wanted)}")
+            console.print(f"  {key} = {trial.value:.4g}   {_score(trial.score, wanted)}")
             status.update(f"{key}: searching")
 
         return tune_config(
@@ -169,8 +230,8 @@ def _tune(
         )
 
 
-def _score(trial: Trial, criterion: Criterion) -> str:
-    return f"SNR {trial.score:.2f} dB" if criterion == "truth" else f"misfit of held-out frames {-trial.score:.6g}"
+def _score(score: float, criterion: Criterion) -> str:
+    return f"SNR {score:.2f} dB" if criterion == "truth" else f"misfit of held-out frames {-score:.6g}"
 
 
 def _flatness(found: Tuning) -> str:

@@ -240,6 +240,7 @@ class Descent(Solver):
 
     def settle_like(self, other: Self) -> None:
         """Go on from where ``other`` is on its road, too."""
+        self.begin()  # which goes to the beginning of the road
         super().settle_like(other)
         self.journey.follow(other.journey)
 

@@ -132,10 +132,10 @@ class Journey:
         return 1.0 if self.arrived is None else 1 + (self.steps - self.arrived) / STEPS_TO_FADE
 
     def follow(self, other: Journey) -> None:
-        """Go to the same place as ``other``."""
+        """Go to the same place as ``other``, to travel on from there with long steps."""
         self._lower(other.cut_off)
         self.road, self.steps, self.denoise.frozen = other.road, other.steps, other.denoise.frozen
-        self.arrived = other.arrived
+        self.arrived, self._pace = None, None
         self.average_anew()
         self.fidelity.loss = other.fidelity.loss
 

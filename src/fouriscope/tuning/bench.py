@@ -121,12 +121,34 @@ class Bench:
         except DivergenceError:
             self.misfits[value] = np.full(len(self.held), np.inf)
             return -np.inf
+        found, misfits = self._scored(solver)
+        self.misfits[value] = misfits
+        return found
+
+    def whole_run(self, worth: NDArray[np.float64] | None) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """The score of a whole run with the prior as it is, the misfits behind it, and how much each of them counts.
+
+        ``worth`` is the last of these of another run, with which this one is to be compared. A score of a run that
+        diverges is −inf.
+        """
+        solver = self._solver(None)
+        try:
+            self._run(solver, 1.0, self.doubt)
+        except DivergenceError:
+            return -np.inf, np.full(len(self.held), np.inf), self.worth if worth is None else worth
+        if worth is not None:
+            self.worth = worth
+        elif len(self.held) and solver.balance:
+            self.worth = self._worth(solver)
+        return *self._scored(solver), self.worth
+
+    def _scored(self, solver: Solver) -> tuple[float, NDArray[np.float64]]:
         if self.criterion == "held-out":
-            self.misfits[value] = self.worth * self._held_misfits(solver)
-            return -float(self.misfits[value].mean())
+            misfits = self.worth * self._held_misfits(solver)
+            return -float(misfits.mean()), misfits
         truth = observed_truth(solver.fidelity.model, self.data.truth)
         assert truth is not None
-        return metrics.snr_both(solver.observed(), truth).aligned
+        return metrics.snr_both(solver.observed(), truth).aligned, np.empty(0)
 
     def settings(self, value: float) -> dict[str, float]:
         """What a configuration needs for ``value`` to be used."""
