@@ -126,9 +126,15 @@ def test_every_method_takes_it_to_its_end(
     taken.step()
     assert taken.fidelity.loss.name == "camera"
     assert taken.denoise.factor > 1
+    assert [prior.rough for prior in taken.priors] == [True]
     taken.solve(Iterations(150))
     assert taken.fidelity.loss == IntensityLoss()
     assert taken.denoise.factor == 1
+    assert [prior.rough for prior in taken.priors] == [False]
+    taken.priors[0].rough = True  # as another run may leave it
+    by_hand = kind(DataFidelity.of(data, model), AllLEDs(np.arange(len(model))), taken.priors)
+    by_hand.step()
+    assert [prior.rough for prior in by_hand.priors] == [False]
     assert taken.strengths == [2e-5]
 
 

@@ -90,6 +90,8 @@ class Journey:
         At the end of the road, the image has its structure. A strength that kept following the image would grow without
         limit with few photons: the smoother the image, the stronger the prior.
         """
+        for prior in self.denoise.priors:  # one that another run has used on its way, too
+            prior.rough = self.road is not None and self.steps < self.road.length
         if self.road is None:
             return
         if self.denoise.frozen is None and self.is_behind:
