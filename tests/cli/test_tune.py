@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -130,3 +131,14 @@ def test_the_better_prior_is_written_and_a_tie_is_not(fouriscope: Command, confi
     ended = fouriscope("tune", config, "--priors", "tv,none", "--key", "prior.strength")
     assert ended.code == 2
     assert "two searches" in ended.err
+
+
+def test_a_comparison_of_priors_for_scripts(fouriscope: Command, config: Path) -> None:
+    ended = fouriscope("tune", config, "--priors", "none,tv", "--criterion", "held-out", "--dry-run", "--json")
+    assert ended.code == 0
+    found = json.loads(ended.out)
+    assert (found["prior"], found["written"], found["searches"]) == ("tv", False, [])
+    assert [one["prior"] for one in found["priors"]] == ["none", "tv"]
+    assert [one["as_good_as_the_best"] for one in found["priors"]] == [False, True]
+    assert found["priors"][1]["score"] > found["priors"][0]["score"]
+    assert "[prior]" not in config.read_text()

@@ -16,6 +16,7 @@ from tomlkit.exceptions import TOMLKitError
 from fouriscope import plots
 from fouriscope.cli.as_json import AsJson, consoles, print_json
 from fouriscope.cli.options import Quiet
+from fouriscope.cli.prior_choice import choose_prior, score_line
 from fouriscope.cli.progress import graceful_interrupt
 from fouriscope.errors import InvalidInputError
 from fouriscope.run import load_config
@@ -25,7 +26,7 @@ from fouriscope.run.doubt import Doubt, may_be_doubted
 from fouriscope.run.files import write_text
 from fouriscope.settings import RunConfig, Stop
 from fouriscope.settings.methods import FORMER_KEYS
-from fouriscope.tuning import Criterion, Trial, Tuning, compare_priors_config, tune_config
+from fouriscope.tuning import Criterion, Trial, Tuning, tune_config
 
 
 def run_tuning(
@@ -81,7 +82,7 @@ def run_tuning(
             raise InvalidInputError(
                 "--priors and --key are two searches: first choose the prior, then tune its strength"
             )
-        return _choose_prior(
+        return choose_prior(
             document, config, priors.split(","), criterion, held_out, iterations, dry_run, quiet, as_json
         )
     flat = written = False
@@ -118,54 +119,9 @@ def run_tuning(
         write_text(config, tomlkit.dumps(document))
         console.print(f"written to {escape(str(config))}; now: fouriscope reconstruct {escape(str(config))}")
     if as_json:
-        print_json("tune", {"config": config, "written": written and not dry_run, "searches": searches})
-    return int(flat)
-
-
-def _choose_prior(
-    document: tomlkit.TOMLDocument,
-    config: Path,
-    names: list[str],
-    criterion: str | None,
-    held_out: int | None,
-    iterations: int | None,
-    dry_run: bool,
-    quiet: bool,
-    as_json: bool,
-) -> int:
-    """Compare priors, each with its automatic strength, and write the best into the configuration."""
-    console, progress = consoles(quiet, as_json)
-    described = parse_config(document.unwrap(), where=str(config))
-    if iterations is not None:
-        described = described.model_copy(update={"stop": Stop(iterations=iterations)})
-    data = build_acquisition(described, config.parent)
-    wanted = cast(Criterion, criterion or ("held-out" if data.truth is None else "truth"))
-    with graceful_interrupt() as interrupt, progress.status("comparing priors"):
-        found = compare_priors_config(
-            data,
-            described,
-            [{"name": name.strip()} for name in names],
-            criterion=wanted,
-            held_out=held_out,
-            on_prior=lambda prior, score: console.print(f"  {prior.name}   {_score(score, wanted)}"),
-            callbacks=[interrupt],
-            doubt=may_be_doubted(described),
-        )
-    console.print(found.sentence if found.best is not None else f"{found.sentence}; nothing was written")
-    written = found.best is not None and not dry_run
-    if written and found.best is not None:
-        document["prior"] = {"name": found.best.name}
-        write_text(config, tomlkit.dumps(document))
-        console.print(f"written to {escape(str(config))}; now: fouriscope reconstruct {escape(str(config))}")
-    if as_json:
-        scores = [
-            {"prior": prior.name, "score": score, "as_good_as_the_best": good}
-            for prior, score, good in zip(found.priors, found.scores, found.as_good, strict=True)
-        ]
-        best = None if found.best is None else found.best.name
-        told = {"config": config, "written": written, "prior": best, "priors": scores, "held_out": found.held_out}
+        told = {"config": config, "written": written and not dry_run, "searches": searches, "prior": None, "priors": []}
         print_json("tune", told)
-    return int(found.best is None)
+    return int(flat)
 
 
 def _told(found: Tuning, key: str, picture: Path | None) -> dict[str, Any]:
@@ -214,7 +170,7 @@ def _tune(
     ):
 
         def tell(trial: Trial) -> None:
-            console.print(f"  {key} = {trial.value:.4g}   {_score(trial.score, wanted)}")
+            console.print(f"  {key} = {trial.value:.4g}   {score_line(trial.score, wanted)}")
             status.update(f"{key}: searching")
 
         return tune_config(
@@ -228,10 +184,6 @@ def _tune(
             callbacks=[interrupt],
             doubt=Doubt() if may_be_doubted(config) else None,
         )
-
-
-def _score(score: float, criterion: Criterion) -> str:
-    return f"SNR {score:.2f} dB" if criterion == "truth" else f"misfit of held-out frames {-score:.6g}"
 
 
 def _flatness(found: Tuning) -> str:
