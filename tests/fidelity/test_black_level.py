@@ -40,11 +40,13 @@ def test_the_noise_and_the_mean_below_the_cut_are_found(level: float) -> None:
     [
         dark(0.001),
         np.random.default_rng(1).poisson(0.4, (COUNT, 64, 64)) / 200,  # electrons, counted one by one
+        np.random.default_rng(1).poisson(np.linspace(0, 0.6, 64) ** 2, (COUNT, 64, 64)) / 200,
+        np.random.default_rng(1).poisson(np.linspace(0, 2, 64) ** 4, (COUNT, 64, 64)) / 200,
         np.random.default_rng(2).poisson(2.0, (COUNT, 64, 64)) / 200,
         np.rint(np.maximum(dark(0.001), 0) / 0.02) * 0.02,  # a coarse converter
         np.zeros((COUNT, 64, 64)),
     ],
-    ids=["nothing is cut", "0.4 electrons", "2 electrons", "coarse steps", "no noise"],
+    ids=["nothing is cut", "0.4 electrons", "0.1 electrons", "uneven light", "2 electrons", "coarse steps", "no noise"],
 )
 def test_other_repeated_values_are_no_cut(frames: NDArray[Any]) -> None:
     assert noise_cut_off(ArrayFrames(frames), None, EVERY) == 0

@@ -15,11 +15,12 @@ from fouriscope.acquisition.masks import mask_of
 # If fewer pixels than this have the least value, their mean is lifted by less than a hundredth of the noise. If more
 # than that have it, the others are too few to tell how large the noise is.
 FEWEST_CUT, MOST_CUT = 0.02, 0.9
-# Cut noise is continuous: pixels lie just above the least value, within this many standard deviations of it. Electrons
-# that are counted one by one, and coarse steps of a converter, leave a gap there. They lift no mean.
-JUST_ABOVE = 0.45
-# At least this share of the expected pixels must lie there.
-LEAST_THERE = 0.5
+# Cut noise is continuous: pixels lie just above the least value, within this many standard deviations of it. There
+# must be this share of the expected pixels …
+JUST_ABOVE, LEAST_THERE = 0.45, 0.5
+# … with this many different values. Electrons that are counted one by one, and coarse steps of a converter, have one or
+# two of them. They lift no mean.
+FEWEST_LEVELS = 5
 
 
 def noise_cut_off(frames: Frames, mask: Frames | NDArray[Any] | None, leds: list[int]) -> float:
@@ -103,6 +104,7 @@ def _noise(values: NDArray[np.float64]) -> float:
         return 0.0
     u, least = -float(ndtri(share)), float(values.min())
     sigma = (float(values.mean()) - least) / _rectified(u)
-    there = np.count_nonzero((values > least) & (values <= least + JUST_ABOVE * sigma)) / values.size
-    expected = float(ndtr(JUST_ABOVE - u)) - share
-    return sigma if there > LEAST_THERE * expected else 0.0
+    there = values[(values > least) & (values <= least + JUST_ABOVE * sigma)]
+    expected = values.size * (float(ndtr(JUST_ABOVE - u)) - share)
+    is_continuous = there.size > LEAST_THERE * expected and np.unique(there).size >= FEWEST_LEVELS
+    return sigma if is_continuous else 0.0
