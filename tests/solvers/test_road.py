@@ -257,3 +257,17 @@ def test_a_solver_that_goes_on_for_another_does_not_walk_the_road_again(
     assert second.journey.steps == 161
     assert second.fidelity.loss == IntensityLoss()
     assert second.denoise.factor == 1
+
+
+def test_a_run_that_explains_less_than_its_flat_start_takes_shorter_steps(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any]
+) -> None:
+    online = solver(data, model, phase, sampler=some(model))
+    online.solve(Iterations(1))
+    assert online.journey.road is not None
+    long = online.step_size
+    online.solve(Iterations(int(online.journey.road.length) + 45))
+    assert online.step_size == long
+    online.journey._flat_misfit = 0.1 * online.history.last.misfit
+    online.solve(Iterations(len(online.history) + 20))
+    assert online.step_size == pytest.approx(long / 2)

@@ -196,6 +196,8 @@ class Descent(Solver):
 
     def _watched(self, report: StepReport) -> StepReport:
         """Note where the iteration has led. If x is a mean, the residual is how much that has changed."""
+        if self._control.automatic and self._starts_with("flat") and self.journey.is_astray(report.misfit):
+            self._control.halve()
         before = self.journey.mean
         self.journey.note(on_host(self._x), report.frames / len(self.sampler.population))
         mean = self.journey.mean

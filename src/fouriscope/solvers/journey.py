@@ -19,6 +19,9 @@ from fouriscope.solvers.road import Road
 # The road is behind after this many steps at the earliest. Then automatic strengths no longer change. A strength
 # follows the image before denoising, noise of the minibatch included, so steps must not fade before that.
 FEWEST = 120
+# A flat object explains nothing. If the misfit of so many iterations behind the road is this much above that of a flat
+# start, the estimate goes astray: where a phase has many turns, the curvature is larger than at the start.
+LOOK, ASTRAY = 20, 5.0
 # When the estimate no longer travels, the step over minibatches fades. It is halved after this many more.
 STEPS_TO_FADE = 50.0
 
@@ -49,10 +52,13 @@ class Journey:
         self.mean: RealArray | None = None
         self.averaged = 0
         self.misfit_factor = 1.0
+        self._flat_misfit: float | None = None
+        self._misfits: list[float] = []
 
     def begin(self, leds: NDArray[np.int64]) -> None:
         """Find the road from the frames of ``leds``, and go to its first step."""
         self.arrived, self._pace = None, None
+        self._flat_misfit, self._misfits = None, []
         self.average_anew()
         if self.wanted:
             self._lower(
@@ -124,6 +130,17 @@ class Journey:
             if self._pace.has_arrived:
                 self.arrived, self._pace = self.steps, None
 
+    def is_astray(self, misfit: float) -> bool:
+        """Whether a run from a flat start, whose iterations have these misfits, explains less than its start did."""
+        if self._flat_misfit is None:
+            self._flat_misfit = misfit
+        elif self.arrived is None and self.steps >= (LOOK if self.road is None else self.road.length):
+            self._misfits.append(misfit)
+            if len(self._misfits) == LOOK:
+                mean, self._misfits = sum(self._misfits) / LOOK, []
+                return mean > ASTRAY * self._flat_misfit
+        return False
+
     def average_anew(self) -> None:
         """Forget the mean: the estimates were led somewhere else, or what they are fitted to has changed."""
         self.mean, self.averaged = None, 0
@@ -155,6 +172,8 @@ class Journey:
             "cut_off": self.cut_off,
             "arrived": self.arrived,
             "averaged": self.averaged,
+            "flat_misfit": self._flat_misfit,
+            "misfits": list(self._misfits),
             "pace": None if self._pace is None else self._pace.state_values(),
         }
 
@@ -163,6 +182,7 @@ class Journey:
         self.steps, self.denoise.frozen = values.get("gradients", 0), values.get("frozen")
         self.arrived, self._pace = values.get("arrived"), None
         self.mean, self.averaged = arrays.get("mean"), values.get("averaged", 0)
+        self._flat_misfit, self._misfits = values.get("flat_misfit"), list(values.get("misfits", []))
         if values.get("pace") is not None:
             self._pace = Pace()
             prefix = "pace."
