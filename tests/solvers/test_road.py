@@ -265,9 +265,9 @@ def test_a_run_that_explains_less_than_its_flat_start_takes_shorter_steps(
     online = solver(data, model, phase, sampler=some(model))
     online.solve(Iterations(1))
     assert online.journey.road is not None
-    long = online.step_size
-    online.solve(Iterations(int(online.journey.road.length) + 45))
-    assert online.step_size == long
+    long = online._control.size
+    online.solve(Iterations(int(online.journey.road.length) + 22))
+    assert online._control.size == long
     online.journey._flat_misfit = 0.1 * online.history.last.misfit
     online.solve(Iterations(len(online.history) + 20))
-    assert online.step_size == pytest.approx(long / 2)
+    assert online._control.size == pytest.approx(long / 2)
