@@ -70,6 +70,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Iterations": lambda: fs.Iterations(5) | fs.Seconds(3) & fs.Residual(1e-3),
     "Seconds": lambda: fs.Seconds(3.0),
     "Residual": lambda: fs.Residual(1e-3),
+    "Settled": lambda: fs.Settled() | fs.Iterations(300),
     "Camera": lambda: fs.Camera(1000),
     "NoPrior": fs.NoPrior,
     "Box": lambda: fs.Box(0, 1),
@@ -89,6 +90,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Result": lambda: result(verdict=Verdict("good", "Good: it is.")),
     "RunFolder": lambda: fs.RunFolder("nowhere"),
     "LiveReconstruction": lambda: stream(OPTICS, LEDS, (24, 24), periodic=True),
+    "PriorComparison": lambda: fs.PriorComparison(
+        (fs.TV(), fs.BM3D()), (-1.0, -2.0), (True, False), "held-out", EVERYTHING
+    ),
     "Tuning": lambda: fs.Tuning("prior.strength", 1e-3, "held-out", (Trial(1e-3, -1.0), Trial(1e-2, -2.0)), EVERYTHING),
 }
 WITHOUT = {"Prior", "DeepinvDenoiser"}

@@ -58,8 +58,11 @@ from .solvers import Iterations as Iterations
 from .solvers import PnP as PnP
 from .solvers import Residual as Residual
 from .solvers import Seconds as Seconds
+from .solvers import Settled as Settled
 from .solvers import Spectral as Spectral
+from .tuning import PriorComparison as PriorComparison
 from .tuning import Tuning as Tuning
+from .tuning import compare_priors as compare_priors
 from .tuning import tune as tune
 
 __version__: str

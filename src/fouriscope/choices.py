@@ -19,6 +19,7 @@ from fouriscope.fidelity import Loss, LossName, PoissonLoss, as_loss
 from fouriscope.optics import Multiplexed
 from fouriscope.priors import Prior, PriorLike
 from fouriscope.priors.registry import available_priors
+from fouriscope.run import doubt
 from fouriscope.run.aligned import WITH_PATTERNS
 from fouriscope.run.priors import build_prior
 from fouriscope.run.recipe import AUTO, completed, is_auto, suits_spectral
@@ -80,8 +81,8 @@ class Chosen:
 
 def leaves_object_open(choices: Choices) -> bool:
     """Whether nothing is chosen that depends on what kind of object it is."""
-    open_ = all(is_auto(choices.get(key, AUTO)) for key in ("object", "method", "loss", "start", "calibrate", "prior"))
-    return open_ and choices.get("prior_absorption") is None
+    a_prior = not is_auto(choices.get("prior", AUTO)) or choices.get("prior_absorption") is not None
+    return not a_prior and doubt.leaves_object_open(_sections(choices, 0))
 
 
 def choose(data: Acquisition, *, measured: bool, unexplained: bool = False, **choices: Unpack[Choices]) -> Chosen:
@@ -98,11 +99,9 @@ def choose(data: Acquisition, *, measured: bool, unexplained: bool = False, **ch
     sections = _sections(choices, len(data))
     if measured and isinstance(data.illumination, Multiplexed):  # the rest of the recipe needs one LED per frame
         sections = {"alignment": settings.switched(settings.Alignment, WITH_PATTERNS)} | sections
-    if unexplained and data.truth is not None:  # which tells the SNR only on its own grid
-        sections["object"] = {"shape": data.truth.shape[-2:]}
-    elif not measured and is_auto(choices.get("object", AUTO)) and data.truth is not None and data.truth.ndim == 3:
+    if not measured and is_auto(choices.get("object", AUTO)) and data.truth is not None and data.truth.ndim == 3:
         sections["object"] = {"model": "complex"}  # a truth of phase and absorption
-    document = completed(sections, measured=measured, unexplained=unexplained)
+    document = doubt.as_a_wave(sections, data.truth) if unexplained else completed(sections, measured=measured)
     config = _checked(ReconstructionConfig, document)
     prior, second, start = choices.get("prior", AUTO), choices.get("prior_absorption"), choices.get("start")
     first = build_prior(config.prior if is_auto(prior) else prior, where="prior")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fouriscope.checks import door
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.config import absolute_paths, load_config, parse_config
 from fouriscope.run.described import Described
+from fouriscope.run.doubt import repeats_itself
 from fouriscope.run.importing import import_acquisition
 from fouriscope.run.microscope import without_file
 from fouriscope.settings import FramesSection, MicroscopeSection, PupilSection, RunConfig, Section
@@ -55,7 +57,8 @@ def load(path: str | Path, **sections: dict[str, Any] | Section) -> Acquisition:
     (9, (16, 16))
     >>> folder.cleanup()
     """
-    return Described(*description_of(path, **sections)).acquisition()
+    config, folder = description_of(path, **sections)
+    return replace(Described(config, folder).acquisition(), periodic=repeats_itself(config))
 
 
 def description_of(path: str | Path, **sections: dict[str, Any] | Section) -> tuple[RunConfig, Path]:

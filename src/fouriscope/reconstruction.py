@@ -20,7 +20,7 @@ from fouriscope.priors import PriorLike
 from fouriscope.run import Result
 from fouriscope.run.aligned import aligned
 from fouriscope.run.assemble import build_solver, build_stop
-from fouriscope.run.doubt import REASON, Doubt
+from fouriscope.run.doubt import BEGINS_AGAIN, Doubt
 from fouriscope.run.progress import shown_progress
 from fouriscope.run.provenance import FrameDigest, provenance
 from fouriscope.run.rehearsal import rehearsed
@@ -87,7 +87,7 @@ def reconstruct(
         for additive noise, "poisson" for photon noise (``fs.PoissonLoss(background)`` to set its ε), or "amplitude";
         docs/solver.md says which loss suits which noise.
     batch
-        Frames per iteration. By default a third of them (20 to 60) for "spectral", a tenth (20 to 60) if the loss is
+        Frames per iteration. By default a third of them (20 to 60) for "spectral", a tenth (30 to 60) if the loss is
         found from the noise, otherwise 60, and all for "epry". ``None`` uses all of them in every iteration.
     align
         What to find from the frames beforehand: "circles", "exposure", "focus", "na", "array", "die", "edge",
@@ -160,9 +160,9 @@ def reconstruct(
         shown.stage("starting the solver (on a new machine it is compiled first)")
         phase_alone = config.object.model == "phase" and leaves_object_open(choices)
         doubt = Doubt() if data.periodic and phase_alone else None
-        history = solver.solve(rule, [shown, *callbacks] if doubt is None else [shown, doubt, *callbacks])
-        if doubt is not None and doubt.unexplained:
-            shown.stage(f"{REASON}: beginning again with a wave and an unknown pupil")
+        history = solver.solve(rule, [shown, *callbacks] if doubt is None else [shown, *callbacks, doubt])
+        if doubt is not None and doubt.asks_again(solver, rule):
+            shown.stage(BEGINS_AGAIN)
             chosen = choose(data, measured=False, unexplained=True, **choices)
             config = chosen.config
             solver = build_solver(data, config, **chosen.objects)

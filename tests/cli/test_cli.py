@@ -95,7 +95,7 @@ def test_simulate_info_reconstruct_resume(fouriscope: Command, tmp_path: Path) -
     assert {child.name for child in data.iterdir()} == {"frames.tif", "truth.tif", "config.toml"}
 
     text = (data / "config.toml").read_text(encoding="utf-8")
-    (data / "config.toml").write_text(text.replace("iterations = 300", "iterations = 12"), encoding="utf-8")
+    (data / "config.toml").write_text(f"{text}\n[stop]\niterations = 12\n", encoding="utf-8")
     ended = fouriscope("reconstruct", data / "config.toml")
     assert ended.code == 0
     assert ended.err == ""
@@ -170,7 +170,7 @@ def test_simulate_and_reconstruct_leds_with_a_size(fouriscope: Command, tmp_path
     assert fouriscope("simulate", data, "--die", 0.5e-3, "--frame", 24, "--radius", 4.2).code == 0
     lights = load_config(data / "config.toml").illumination
     assert (getattr(lights, "die", None), getattr(lights, "die_shape", None)) == (0.5e-3, "square")
-    text = (data / "config.toml").read_text(encoding="utf-8").replace("iterations = 300", "iterations = 4")
+    text = (data / "config.toml").read_text(encoding="utf-8") + "\n[stop]\niterations = 4\n"
     calibration = "[calibration]\nzernike = true\npixels = true\ngains = true\nleds = true\n"
     (data / "config.toml").write_text(f"{text}\n{calibration}", encoding="utf-8")
     assert fouriscope("reconstruct", data / "config.toml").code == 0

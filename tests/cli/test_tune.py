@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -18,7 +19,7 @@ __all__ = ["fouriscope"]
 def config(fouriscope: Command, tmp_path: Path) -> Path:
     fouriscope("simulate", tmp_path / "data", "--frame", 24, "--radius", 3.2)
     path = tmp_path / "data" / "config.toml"
-    path.write_text("# taken on a Tuesday\n" + path.read_text().replace("iterations = 300", "iterations = 30 # short"))
+    path.write_text(f"# taken on a Tuesday\n{path.read_text()}\n[stop]\niterations = 30 # short\n")
     return path
 
 
@@ -91,11 +92,11 @@ def test_the_recipe_of_import_with_a_prior_for_each_image(fouriscope: Command, c
 
 
 def test_a_section_that_is_not_there_is_added(fouriscope: Command, config: Path) -> None:
-    text = config.read_text()
-    start = text.index("[prior]")
-    config.write_text(text[:start] + text[text.index("[solver]") :])
+    assert "[prior]" not in config.read_text()
     assert fouriscope("tune", config, "--evaluations", 3).code == 0
-    assert tomllib.loads(config.read_text())["prior"]["strength"] > 0
+    prior = tomllib.loads(config.read_text())["prior"]
+    assert prior["name"] == "tv"
+    assert prior["strength"] > 0
 
 
 @pytest.mark.parametrize(
@@ -114,3 +115,30 @@ def test_wrong_requests(fouriscope: Command, config: Path, arguments: tuple[obje
 
 def test_no_file(fouriscope: Command, tmp_path: Path) -> None:
     assert "no such file" in fouriscope.fails("tune", tmp_path / "nothing.toml")
+
+
+def test_the_better_prior_is_written_and_a_tie_is_not(fouriscope: Command, config: Path) -> None:
+    ended = fouriscope("tune", config, "--priors", "none,tv", "--criterion", "held-out")
+    assert (ended.code, ended.err) == (0, "")
+    assert "'tv' predicts held-out frames best" in ended.out
+    assert tomllib.loads(config.read_text())["prior"] == {"name": "tv"}
+    assert "# short" in config.read_text()
+    before = config.read_bytes()
+    ended = fouriscope("tune", config, "--priors", "tv, tv", "--criterion", "held-out")
+    assert ended.code == 1
+    assert "a tie: 'tv' and 'tv'" in ended.out
+    assert config.read_bytes() == before
+    ended = fouriscope("tune", config, "--priors", "tv,none", "--key", "prior.strength")
+    assert ended.code == 2
+    assert "two searches" in ended.err
+
+
+def test_a_comparison_of_priors_for_scripts(fouriscope: Command, config: Path) -> None:
+    ended = fouriscope("tune", config, "--priors", "none,tv", "--criterion", "held-out", "--dry-run", "--json")
+    assert ended.code == 0
+    found = json.loads(ended.out)
+    assert (found["prior"], found["written"], found["searches"]) == ("tv", False, [])
+    assert [one["prior"] for one in found["priors"]] == ["none", "tv"]
+    assert [one["as_good_as_the_best"] for one in found["priors"]] == [False, True]
+    assert found["priors"][1]["score"] > found["priors"][0]["score"]
+    assert "[prior]" not in config.read_text()

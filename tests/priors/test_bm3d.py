@@ -386,6 +386,20 @@ class TestKeptMatches:
         for image in images[2:]:
             np.testing.assert_array_equal(resumed.denoise_next(image, 0.1), prior.denoise_next(image, 0.1))
 
+    def test_on_the_way_the_first_stage_will_do(self) -> None:
+        images = [with_noise(photograph()[:60], 0.1, seed) for seed in range(4)]
+        prior, hard = BM3D(rematch_every=10), BM3D(rematch_every=10, stages="hard")
+        prior.rough = True
+        for image in images[:2]:
+            np.testing.assert_array_equal(prior.denoise_next(image, 0.1), hard.denoise_next(image, 0.1))
+        resumed = BM3D(rematch_every=10)
+        resumed.load_state_arrays(prior.state_arrays())
+        prior.rough = False
+        for image in images[2:]:
+            np.testing.assert_array_equal(resumed.denoise_next(image, 0.1), prior.denoise_next(image, 0.1))
+        assert np.any(prior.denoise_next(images[3], 0.1) != hard.denoise_next(images[3], 0.1))
+        np.testing.assert_array_equal(prior.denoise(images[0], 0.1), bm3d(images[0], 0.1))
+
     def test_a_state_that_does_not_fit_is_refused(self) -> None:
         prior = BM3D(rematch_every=3)
         prior.denoise_next(with_noise(np.zeros((40, 40)), 1.0), 1.0)

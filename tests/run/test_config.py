@@ -79,13 +79,14 @@ def test_directions_are_those_of_the_file() -> None:
 def test_defaults_are_found_from_the_frames() -> None:
     plain = ReconstructionConfig()
     assert (plain.solver.batch, plain.solver.loss, plain.solver.sampler) == ("auto", "auto", "stratified")
-    assert [settings.PnP().batch_of(frames) for frames in (9, 81, 293, 1009)] == [9, 20, 29, 60]
+    assert [settings.PnP().batch_of(frames) for frames in (9, 81, 293, 1009)] == [9, 30, 30, 60]
     assert [settings.Spectral().batch_of(frames) for frames in (9, 81, 121, 293)] == [9, 27, 40, 60]
     assert plain.solver == settings.PnP(step="auto", acceleration=True, steps_per_denoising=1)
     assert plain.object.model == "phase"
     assert plain.object.shape == "auto"
     assert plain.prior["name"] == "tv"
-    assert plain.stop.iterations == 300
+    assert (plain.stop.iterations, plain.stop.settled) == (300, True)
+    assert not settings.Stop(iterations=300).settled, "who asks for a number gets it"
 
 
 @pytest.mark.parametrize(
@@ -284,7 +285,7 @@ def test_a_run_needs_a_limit() -> None:
 def test_a_run_by_time_alone_is_recorded_as_one(tmp_path: Path) -> None:
     timed = config().model_copy(update={"stop": Stop(iterations=None, seconds=5.0)})
     document = resolved(timed, tmp_path)
-    assert document["stop"] == {"iterations": "unlimited", "seconds": 5.0}
+    assert document["stop"] == {"iterations": "unlimited", "seconds": 5.0, "settled": False}
     assert parse_config(document, where="test").stop == timed.stop
 
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
 from numpy.typing import NDArray
 
 import fouriscope as fs
+from fouriscope.cli.tune import run_tuning
+from fouriscope.errors import InvalidInputError
 from fouriscope.metrics import field_nrmse
-from fouriscope.run.doubt import HIDDEN, LOOK, UNEXPLAINED, hidden_light, residuals_beside_noise
-from fouriscope.solvers import Record, Solver
+from fouriscope.run import RunFolder, load_config, resume_run, start_run
+from fouriscope.run.doubt import BEGINS_AGAIN, HIDDEN, LOOK, UNEXPLAINED, hidden_light, residuals_beside_noise
+from fouriscope.solvers import INTERRUPTED, Record, Solver
 from tests.conftest import LEDS, OPTICS
+from tests.run.problems import document
 from tests.solvers.problems import shapes
 
 
@@ -94,3 +102,76 @@ def test_a_simulation_of_phase_and_absorption_is_reconstructed_as_both() -> None
     result = fs.reconstruct(data, iterations=40)
     assert result.config["object"]["model"] == "complex"
     assert result.snr(phase).aligned > 3
+
+
+def described(folder: Path, kind: str, **sections: dict[str, Any]) -> Path:
+    """The frames of ``acquired`` as `fouriscope simulate` would describe them."""
+    data, _ = acquired(kind)
+    folder.mkdir(exist_ok=True)
+    np.save(folder / "frames.npy", np.stack([data.frames.frame(led) for led in range(len(data))]))
+    said: dict[str, dict[str, Any]] = {
+        "frames": {"truth": None},
+        "solver": {"batch": None, "seed": 0},
+        "stop": {"iterations": None},
+    }
+    path = folder / "config.toml"
+    path.write_text(tomli_w.dumps(document(**{**said, **sections})), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["phase", "absorbing", "aberrated"])
+def test_a_file_and_python_give_the_same_if_nothing_is_chosen(tmp_path: Path, kind: str) -> None:
+    path = described(tmp_path / "data", kind)
+    told: list[str] = []
+    by_file = start_run(load_config(path), path.parent, tmp_path / "run", tell=told.append)
+    by_array = fs.reconstruct(acquired(kind)[0])
+    np.testing.assert_array_equal(by_file.transmittance, by_array.transmittance)
+    assert by_file.stop_reason == by_array.stop_reason
+    assert by_file.config["object"]["model"] == ("phase" if kind == "phase" else "wave")
+    assert (BEGINS_AGAIN in told) == (kind != "phase")
+    np.testing.assert_array_equal(fs.reconstruct(fs.load(path)).transmittance, by_array.transmittance)
+    assert len(RunFolder.open(tmp_path / "run").history()) == len(by_file.history)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"object": {"model": "phase"}},
+        {"object": {"margin": 2}},
+        {"prior": {"name": "tv"}},
+        {"solver": {"method": "pnp"}},
+        {"solver": {"start": "flat"}},
+    ],
+    ids=str,
+)
+def test_a_file_that_names_the_object_or_how_it_is_found_gets_it(tmp_path: Path, said: dict[str, Any]) -> None:
+    path = described(tmp_path / "data", "absorbing", stop={"iterations": 2 * LOOK}, **said)
+    result = start_run(load_config(path), path.parent, tmp_path / "run")
+    assert (result.config["object"]["model"], len(result.history)) == ("phase", 2 * LOOK)
+
+
+@pytest.mark.parametrize("iterations", [10, LOOK + 3])
+def test_a_run_that_was_interrupted_before_or_after_the_doubt_ends_as_if_it_was_not(
+    tmp_path: Path, iterations: int
+) -> None:
+    path = described(tmp_path / "data", "absorbing", stop={"iterations": 2 * LOOK})
+    whole = start_run(load_config(path), path.parent, tmp_path / "whole")
+    seen: list[int] = []
+
+    def interrupt(solver: Solver, record: Record) -> str | None:
+        seen.append(record.iteration)
+        return INTERRUPTED if len(seen) == iterations else None
+
+    start_run(load_config(path), path.parent, tmp_path / "run", callbacks=[interrupt], checkpoint_seconds=0)
+    resumed = resume_run(tmp_path / "run")
+    assert whole.config["object"]["model"] == resumed.config["object"]["model"] == "wave"
+    np.testing.assert_array_equal(resumed.transmittance, whole.transmittance)
+
+
+@pytest.mark.parametrize("door", ["file", "Python"])
+def test_no_strength_is_tuned_for_a_phase_that_is_none(tmp_path: Path, door: str) -> None:
+    tune: Callable[[], object] = partial(fs.tune, acquired("absorbing")[0], iterations=2 * LOOK)
+    if door == "file":
+        tune = partial(run_tuning, described(tmp_path, "absorbing"), iterations=2 * LOOK)
+    with pytest.raises(InvalidInputError, match="no phase alone"):
+        tune()

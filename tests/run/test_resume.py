@@ -542,3 +542,23 @@ def test_asked_to_stop(tmp_path: Path, number: signal.Signals) -> None:
     total = len(stopped.history()) + 5
     whole = write_acquisition(tmp_path / "whole", **(SECTIONS | {"stop": {"iterations": total}}))
     assert_equal_runs(resume_run(folder, iterations=total), run(whole, tmp_path / "whole" / "run"), folder)
+
+
+def test_a_run_that_settles_ends_the_same_after_an_interrupt_and_goes_on_if_asked(tmp_path: Path) -> None:
+    """Interrupted while the ways of the estimate are compared, and while estimates are averaged."""
+    path = write_acquisition(tmp_path / "data", stop={"iterations": None}, prior={"name": "tv"}, solver={"batch": None})
+    frames = np.load(path.parent / "frames.npy")
+    noise = np.random.default_rng(1).normal(0.0, 0.05, frames.shape)  # what is slow to come is hidden in it
+    np.save(path.parent / "frames.npy", (frames + noise).astype(np.float32))
+    whole = run(path, tmp_path / "whole")
+    assert whole.stop_reason.startswith("settled")
+    ends = len(whole.history)
+    assert ends < 300
+    for iteration in (150, ends - 20):
+        folder = tmp_path / f"run{iteration}"
+        run(path, folder, stop_at(iteration))
+        resumed = resume_run(folder)
+        assert resumed.stop_reason == whole.stop_reason
+        assert_equal_runs(resumed, whole, folder)
+    longer = resume_run(tmp_path / "whole", iterations=ends + 3)
+    assert (len(longer.history), longer.stop_reason) == (ends + 3, f"{ends + 3} iterations")

@@ -62,7 +62,7 @@ def test_a_solver_writes_every_column() -> None:
     history = solver.solve(Iterations(4))
     for name, column in history.columns().items():
         assert column.shape == (4,)
-        assert np.all(np.isfinite(column)), name
+        assert np.all(np.isfinite(column)) == (name != "averaged"), name  # there is no mean after four iterations
     np.testing.assert_array_equal(history["iteration"], [1, 2, 3, 4])
     np.testing.assert_array_equal(history["frames_seen"], [12, 24, 36, 48])
     assert np.all(np.diff(history["seconds"]) > 0)

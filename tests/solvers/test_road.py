@@ -126,9 +126,15 @@ def test_every_method_takes_it_to_its_end(
     taken.step()
     assert taken.fidelity.loss.name == "camera"
     assert taken.denoise.factor > 1
+    assert [prior.rough for prior in taken.priors] == [True]
     taken.solve(Iterations(150))
     assert taken.fidelity.loss == IntensityLoss()
     assert taken.denoise.factor == 1
+    assert [prior.rough for prior in taken.priors] == [False]
+    taken.priors[0].rough = True  # as another run may leave it
+    by_hand = kind(DataFidelity.of(data, model), AllLEDs(np.arange(len(model))), taken.priors)
+    by_hand.step()
+    assert [prior.rough for prior in by_hand.priors] == [False]
     assert taken.strengths == [2e-5]
 
 
@@ -156,11 +162,11 @@ def test_it_gets_there_sooner(data: fs.Acquisition, model: fs.ForwardModel, phas
     assert first[0] < 0.8 * first[1]
 
 
-@pytest.mark.parametrize("stopped", [4, 30, 140])
+@pytest.mark.parametrize("stopped", [4, 30, 140, 170, 230])
 def test_a_resumed_run_is_the_same_to_the_last_bit(
     data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any], stopped: int
 ) -> None:
-    """On the road, where it ends, and behind it, where steps fade and strengths are frozen."""
+    """On the road, where it ends, and behind it: strengths are frozen, ways are compared, estimates are averaged."""
     options: dict[str, Any] = {"strength": "auto"}
     whole = solver(data, model, phase, sampler=some(model), **options)
     whole.solve(Iterations(stopped + 6))
@@ -196,3 +202,72 @@ def test_strengths_no_longer_follow_the_image_behind_the_road(
     online.solve(Iterations(200))
     assert len(set(online.history["strength"][150:].tolist())) == 1
     assert len(set(online.history["strength"][:100].tolist())) > 50
+
+
+def test_when_the_estimate_only_trembles_steps_fade_and_the_mean_is_nearer_to_the_truth(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any]
+) -> None:
+    online = solver(data, model, phase, sampler=some(model), strength="auto")
+    while online.journey.arrived is None:
+        online.step()
+        assert online.journey.fading == 1
+        assert online._iterations < 400
+    assert online.journey.is_behind
+    estimates = []
+    for _ in range(60):
+        online.step()
+        estimates.append(np.array(online._x, np.float64))
+    assert online.averaged == 60
+    assert online.journey.fading == pytest.approx(1 + 60 / 50)
+    np.testing.assert_allclose(online.x, np.mean(estimates, axis=0), atol=1e-5)
+    single = np.mean([metrics.snr_both(estimate, phase).aligned for estimate in estimates])
+    assert metrics.snr_both(online.x, phase).aligned > single
+
+
+def test_a_run_that_has_settled_says_so_and_another_is_as_long_as_asked(
+    model: fs.ForwardModel, phase: NDArray[Any]
+) -> None:
+    data = fs.simulate(model, phase, snr_db=30, noise="stack", seed=0)
+    ended = fs.reconstruct(data, object="phase", seed=0)
+    assert ended.stop_reason.startswith("settled: the mean of the last")
+    assert len(ended.history) < 300
+    assert ended.history.last.averaged >= 60
+    asked = fs.reconstruct(data, object="phase", seed=0, iterations=300)
+    assert (len(asked.history), asked.stop_reason) == (300, "300 iterations")
+    assert ended.history.last.snr == pytest.approx(asked.history.last.snr, abs=0.1)
+
+
+def test_no_mean_with_all_frames_in_each_iteration(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any]
+) -> None:
+    every = solver(data, model, phase, strength="auto")
+    every.solve(Iterations(200))
+    assert every.averaged == 0
+    assert np.isnan(every.history["averaged"]).all()
+
+
+def test_a_solver_that_goes_on_for_another_does_not_walk_the_road_again(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any]
+) -> None:
+    first = solver(data, model, phase, sampler=some(model))
+    first.solve(Iterations(160))
+    second = solver(data, model, phase, sampler=some(model), start=first.x)
+    second.settle_like(first)
+    second.step()
+    assert second.journey.steps == 161
+    assert second.fidelity.loss == IntensityLoss()
+    assert second.denoise.factor == 1
+
+
+def test_a_run_that_explains_less_than_its_flat_start_takes_shorter_steps(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any]
+) -> None:
+    online = solver(data, model, phase, sampler=some(model))
+    online.solve(Iterations(1))
+    assert online.journey.road is not None
+    long = online._control.size
+    online.solve(Iterations(int(online.journey.road.length) + 22))
+    assert online._control.size == long
+    online.journey._flat_misfit = 0.1 * online.history.last.misfit
+    online.solve(Iterations(len(online.history) + 20))
+    assert online._control.size == pytest.approx(long / 2)

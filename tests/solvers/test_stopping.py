@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fouriscope.errors import InvalidInputError
-from fouriscope.solvers import History, Iterations, Record, Residual, Seconds, StopRule
+from fouriscope.solvers import History, Iterations, Record, Residual, Seconds, Settled, StopRule
 from tests.solvers.problems import make_solver, phase_problem
 
 
@@ -35,6 +35,23 @@ def test_residual_is_averaged_over_a_window() -> None:
     assert Residual(0.1, window=3)(history(4, residual=[9.0, 0.0, 0.05, 0.2])) is not None
     assert Residual(0.1, window=3)(history(4, residual=[0.0, 0.0, 0.0, 0.4])) is None, "one lucky value is not enough"
     assert Residual(0.1, window=1)(history(2, residual=[9.0, 0.1])) == "residual 0.1 ≤ 0.1"
+
+
+def averaged(count: int, change: float) -> History:
+    """A mean of ``count`` estimates that changes by ``change`` per iteration, after 30 iterations without a mean."""
+    before = [Record(k + 1, 10, 1.0, 1.0, 0.05, 1.0, 0.0) for k in range(30)]
+    return History(before + [Record(31 + k, 10, 1.0, 1.0, change, 1.0, 0.0, averaged=k + 1) for k in range(count)])
+
+
+def test_settled_wants_a_mean_of_many_estimates_that_changes_little() -> None:
+    rule = Settled(tolerance=1e-3, least=60)
+    assert rule(History()) is None
+    assert rule(history(100, residual=0.0)) is None, "there is no mean"
+    assert rule(averaged(59, 5e-4)) is None
+    assert rule(averaged(60, 5e-4)) == "settled: the mean of the last 60 estimates changes by 0.05 % per iteration"
+    assert rule(averaged(60, 2e-3)) is None
+    with pytest.raises(InvalidInputError, match="positive"):
+        Settled(tolerance=0)
 
 
 def test_or_stops_at_the_first_and_at_the_last() -> None:

@@ -84,7 +84,7 @@ def run_resumption(
         raise RunFolderError(f"{run} was saved from Python; only `fouriscope reconstruct` runs can be resumed")
     stop = parse_config(document, where=str(run / "config.toml"), is_record=True).stop
     if iterations is not None:
-        stop = stop.model_copy(update={"iterations": iterations})
+        stop = stop.model_copy(update={"iterations": iterations, "settled": False})
     return _watched(
         run,
         stop,

@@ -293,10 +293,8 @@ def describe_acquisition(out: Path, data: Acquisition, illumination: dict[str, A
         "frames": section,
         "microscope": _microscope(data.optics),
         "illumination": illumination,
-        "object": {"margin": 0},  # the simulated field is periodic
-        "prior": {"name": "tv", "strength": "auto"},
+        "object": {"margin": 0},  # the simulated field is periodic; nothing else is chosen, as in fs.reconstruct(data)
         "solver": {"seed": 0},
-        "stop": {"iterations": 300},
     }
 
 

@@ -16,11 +16,13 @@ from tomlkit.exceptions import TOMLKitError
 from fouriscope import plots
 from fouriscope.cli.as_json import AsJson, consoles, print_json
 from fouriscope.cli.options import Quiet
+from fouriscope.cli.prior_choice import choose_prior, score_line
 from fouriscope.cli.progress import graceful_interrupt
 from fouriscope.errors import InvalidInputError
 from fouriscope.run import load_config
 from fouriscope.run.assemble import build_acquisition
 from fouriscope.run.config import parse_config
+from fouriscope.run.doubt import Doubt, may_be_doubted
 from fouriscope.run.files import write_text
 from fouriscope.settings import RunConfig, Stop
 from fouriscope.settings.methods import FORMER_KEYS
@@ -34,6 +36,13 @@ def run_tuning(
         typer.Option(
             metavar="KEY",
             help="The key to tune. Can be repeated: several keys are tuned in turn. Default: prior.strength.",
+        ),
+    ] = None,
+    priors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Choose the prior instead, from names with commas between them, such as `none,tv,bm3d`.",
         ),
     ] = None,
     criterion: Annotated[
@@ -60,7 +69,7 @@ def run_tuning(
 ) -> int:
     """Find the strength of the prior that predicts held-out frames best, and write it into the configuration.
 
-    Exit code 1 means that all strengths predict the frames equally well. Nothing is written then.
+    Exit code 1 means that all strengths, or several priors, predict the frames equally well. Nothing is written then.
     """
     console, progress = consoles(quiet, as_json)
     if criterion not in (None, "truth", "held-out"):
@@ -68,6 +77,14 @@ def run_tuning(
     load_config(config)  # its errors are better than those of a file that is only text
     document = tomlkit.parse(config.read_text(encoding="utf-8"))
     _use_present_names(document)
+    if priors is not None:
+        if key:
+            raise InvalidInputError(
+                "--priors and --key are two searches: first choose the prior, then tune its strength"
+            )
+        return choose_prior(
+            document, config, priors.split(","), criterion, held_out, iterations, dry_run, quiet, as_json
+        )
     flat = written = False
     searches: list[dict[str, Any]] = []
     for number, asked in enumerate(key or ["prior.strength"]):  # each choice is used for the next
@@ -88,6 +105,8 @@ def run_tuning(
         if found.flat:
             continue
         for chosen, value in found.settings.items():
+            if chosen.startswith("prior.") and "prior" not in document:
+                document["prior"] = dict(described.prior)  # a strength needs to know whose it is
             _set(document, chosen, value)
             console.print(f"{chosen} = {value:.4g}  ({_reason(found)}; curve: {escape(str(picture))})")
         low, high = found.range
@@ -100,7 +119,8 @@ def run_tuning(
         write_text(config, tomlkit.dumps(document))
         console.print(f"written to {escape(str(config))}; now: fouriscope reconstruct {escape(str(config))}")
     if as_json:
-        print_json("tune", {"config": config, "written": written and not dry_run, "searches": searches})
+        told = {"config": config, "written": written and not dry_run, "searches": searches, "prior": None, "priors": []}
+        print_json("tune", told)
     return int(flat)
 
 
@@ -150,7 +170,7 @@ def _tune(
     ):
 
         def tell(trial: Trial) -> None:
-            console.print(f"  {key} = {trial.value:.4g}   {_score(trial, wanted)}")
+            console.print(f"  {key} = {trial.value:.4g}   {score_line(trial.score, wanted)}")
             status.update(f"{key}: searching")
 
         return tune_config(
@@ -162,11 +182,8 @@ def _tune(
             evaluations=evaluations,
             on_trial=tell,
             callbacks=[interrupt],
+            doubt=Doubt() if may_be_doubted(config) else None,
         )
-
-
-def _score(trial: Trial, criterion: Criterion) -> str:
-    return f"SNR {trial.score:.2f} dB" if criterion == "truth" else f"misfit of held-out frames {-trial.score:.6g}"
 
 
 def _flatness(found: Tuning) -> str:

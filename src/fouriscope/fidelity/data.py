@@ -126,6 +126,13 @@ class DataFidelity:
                 )
         self.model = self._pipeline.model = model
 
+    def look_at(self, frames: Frames) -> None:
+        """Go on with other frames of the same shape, such as corrected ones."""
+        if tuple(frames.shape) != tuple(self.frames.shape):
+            raise InvalidInputError(f"frames of shape {self.frames.shape} were expected, got {frames.shape}")
+        self.frames, self._stack, self._stream = frames, None, stream_below(frames)
+        self._pipeline.forget(np.arange(len(self)))
+
     def reweigh(self, weights: NDArray[Any]) -> None:
         """Other w_j from now on: a frame that was left out because it had not arrived counts when it has."""
         self.weights = self._checked_weights(weights)

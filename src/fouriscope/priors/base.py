@@ -49,9 +49,13 @@ class Prior(ABC):
         How the prior is called in configuration files (see :func:`fouriscope.priors.available_priors`).
     has_objective
         Whether ``objective`` can be evaluated and ``denoise`` is its proximal operator.
+    rough
+        A solver sets this while its loss is not yet the last one. A costly prior may then do less in ``denoise_next``:
+        the image is still on its way, and nothing of this is left in the end.
     """
 
     name: str
+    rough: bool = False
     has_objective: ClassVar[bool] = False
     _acts_at_zero_sigma: ClassVar[bool] = False
 

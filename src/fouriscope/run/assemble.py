@@ -38,7 +38,20 @@ from fouriscope.run.engine import build_engine
 from fouriscope.run.memory import check_memory
 from fouriscope.run.priors import build_priors, refuse_prior
 from fouriscope.settings import ReconstructionConfig, RunConfig
-from fouriscope.solvers import ADMM, EPRY, RED, Descent, Iterations, PnP, Residual, Seconds, Solver, Spectral, StopRule
+from fouriscope.solvers import (
+    ADMM,
+    EPRY,
+    RED,
+    Descent,
+    Iterations,
+    PnP,
+    Residual,
+    Seconds,
+    Settled,
+    Solver,
+    Spectral,
+    StopRule,
+)
 from fouriscope.solvers.start import Start, StartName, first_sweeps
 
 SOLVERS: dict[str, type[Descent]] = {"pnp": PnP, "admm": ADMM, "red": RED, "spectral": Spectral}
@@ -122,6 +135,8 @@ def build_stop(section: settings.Stop) -> StopRule:
         rules.append(Residual(section.residual))
     if not rules:
         raise InvalidInputError("without a limit the run would never stop: give iterations, seconds or residual")
+    if section.settled:
+        rules.append(Settled())  # no limit: with all frames in each iteration there is no mean
     combined = rules[0]
     for rule in rules[1:]:
         combined = combined | rule

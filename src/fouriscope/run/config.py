@@ -53,6 +53,7 @@ def config_of(document: dict[str, Any], path: Path, *, where: str | None = None)
         update={
             section: _with_absolute_weights(getattr(config, section), path.parent.resolve())
             for section in ("prior", "prior_absorption")
+            if section in config.model_fields_set  # one that is left out stays so
         }
     )
 

@@ -1,10 +1,15 @@
-"""Whether the sample is a phase alone: what that leaves of bright-field frames, and the light that it hides."""
+"""Whether the sample of a simulation is a phase alone: when that is asked, how it is seen, and what is done if not."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from fouriscope.solvers import Descent, Record, Solver
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.run.recipe import Document, completed
+from fouriscope.settings import RunConfig
+from fouriscope.solvers import Descent, Record, Solver, StopRule
 
 # The object is looked at every so many iterations.
 LOOK = 30
@@ -21,6 +26,53 @@ LEAST_NOISE = 0.01**2
 # Bright-field frames that are looked at.
 FRAMES = 16
 REASON = "the sample is no phase alone"
+BEGINS_AGAIN = f"{REASON}: beginning again with a wave and an unknown pupil"
+# Keys that do not depend on what kind of object it is, of sections in which others do.
+OPEN = {"object": {"shape", "margin", "precision"}, "solver": {"batch", "sampler", "seed"}}
+CLOSING = ("calibration", "prior", "prior_absorption")
+
+
+def leaves_object_open(said: Document) -> bool:
+    """Whether nothing is said that depends on what kind of object it is.
+
+    Parameters
+    ----------
+    said
+        What the user has set, by the sections and keys of a configuration.
+
+    Examples
+    --------
+    >>> leaves_object_open({"object": {"margin": 0}, "solver": {"seed": 1}, "stop": {"iterations": 90}})
+    True
+    >>> leaves_object_open({"object": {"margin": 0}, "prior": {"name": "tv"}})
+    False
+    """
+    return not any(said.get(section) for section in CLOSING) and all(
+        set(said.get(section, {})) <= keys for section, keys in OPEN.items()
+    )
+
+
+def repeats_itself(config: RunConfig) -> bool:
+    """Whether a file describes a simulated field that repeats itself: no margin, and no kind of object.
+
+    `fouriscope simulate` writes such files. `fouriscope import` names the object, and measured frames need a margin.
+    """
+    section = config.object
+    return section.margin == 0 and "model" not in section.model_fields_set and config.frames.roi is None
+
+
+def may_be_doubted(config: RunConfig) -> bool:
+    """Whether a file describes a simulation, and leaves open what its object is."""
+    return repeats_itself(config) and leaves_object_open(config.model_dump(mode="json", exclude_unset=True))
+
+
+def as_a_wave(said: Document, truth: NDArray[Any] | None) -> Document:
+    """The sections of a configuration for frames that a phase does not explain; what is said is kept.
+
+    A known ``truth`` tells the SNR only on its own grid.
+    """
+    shape = {} if truth is None else {"shape": list(truth.shape[-2:])}
+    return completed(said | {"object": shape | said.get("object", {})}, measured=False, unexplained=True)
 
 
 class Doubt:
@@ -50,6 +102,11 @@ class Doubt:
         else:
             self.unexplained = hidden_light(solver) > HIDDEN
         return REASON if self.unexplained else None
+
+    def asks_again(self, solver: Solver, rule: StopRule) -> bool:
+        """Whether the run of ``solver``, which ``rule`` or this has ended, is to begin again. Another callback that
+        ended it at the same time, such as an interrupt, has the last word."""
+        return self.unexplained and solver.stop_reason in (REASON, rule(solver.history))
 
 
 def hidden_light(solver: Solver) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from fouriscope.acquisition import Acquisition, stream_below
 from fouriscope.acquisition.digest import check_unchanged
@@ -14,6 +15,7 @@ from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import beginning_of, build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import Described
+from fouriscope.run.doubt import BEGINS_AGAIN, Doubt, as_a_wave, may_be_doubted
 from fouriscope.run.engine import with_engine
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.inputs import check_same_files, check_same_frames, input_files, resolved
@@ -78,11 +80,25 @@ def start_run(
     acquisition.check_frames(digest.add)
     config = rehearsed(acquisition, config, tell=tell, stage=stage)
     solver = build_solver(acquisition, config)
+    otherwise = unless_a_phase(config, acquisition, base)
     origin = provenance(acquisition, input_files(config, base), digest=digest) | {
-        "alignment": {"notes": list(notes), "nominal_na": nominal.tolist()}
+        "alignment": {"notes": list(notes), "nominal_na": nominal.tolist()},
+        **({} if otherwise is None else {"unless_a_phase": otherwise}),
     }
     run = RunFolder.create(folder, resolved(config, base), origin)
     return _solve(run, solver, acquisition, digest, config, callbacks, checkpoint_seconds, stage, on_start, tell)
+
+
+def unless_a_phase(config: RunConfig, acquisition: Acquisition, base: Path) -> dict[str, Any] | None:
+    """The configuration with which a run begins again if a phase does not explain its frames.
+
+    None if the file says what the object is, or how it is found: that is used. :func:`fouriscope.reconstruct` has the
+    same rule for its arguments.
+    """
+    if not may_be_doubted(config):
+        return None
+    said = config.model_dump(mode="json", exclude_unset=True)
+    return resolved(parse_config(as_a_wave(said, acquisition.truth), where="a wave"), base)
 
 
 def ready_acquisition(config: RunConfig, base: Path) -> Acquisition:
@@ -176,7 +192,7 @@ def _resume(
 ) -> Result:
     document = run.config()
     if iterations is not None:
-        document.setdefault("stop", {})["iterations"] = iterations
+        document["stop"] = document.get("stop", {}) | {"iterations": iterations, "settled": False}
     if "frames" not in document:
         raise RunFolderError(
             f"{run.path} was saved from Python with data in memory; only `fouriscope reconstruct` runs can be resumed"
@@ -212,7 +228,11 @@ def _solve(
     on_start: Callable[[Geometry], object] | None = None,
     tell: Callable[[str], object] | None = None,
 ) -> Result:
+    otherwise = run.provenance().get("unless_a_phase") if config.object.model == "phase" else None
+    doubt = None if otherwise is None else Doubt()
+
     def solve(keep: Callback) -> Solver:
+        nonlocal solver, config
         if on_start is not None:
             on_start(solver.fidelity.model.geometry)
         stage("starting the solver (on a new machine it is compiled first)")
@@ -220,7 +240,16 @@ def _solve(
         if tell is not None:
             for finding in solver.findings:
                 tell(finding)
-        solver.solve(build_stop(config.stop), [keep, *callbacks])
+        rule = build_stop(config.stop)
+        solver.solve(rule, [keep, *callbacks] if doubt is None else [keep, *callbacks, doubt])
+        if otherwise is not None and doubt is not None and doubt.asks_again(solver, rule):
+            stage(BEGINS_AGAIN)
+            if tell is not None:
+                tell(BEGINS_AGAIN)
+            config = parse_config(otherwise, where="a wave", is_record=True)
+            solver = build_solver(acquisition, config)
+            run.begin_again(otherwise)
+            solver.solve(build_stop(config.stop), [keep, *callbacks])
         return solver
 
     def judged() -> Verdict | None:

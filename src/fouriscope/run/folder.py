@@ -199,6 +199,13 @@ class RunFolder:
         """Go back to the beginning: the run resumes from there."""
         (self.path / "checkpoint.npz").unlink(missing_ok=True)
 
+    def begin_again(self, config: dict[str, Any]) -> None:
+        """Drop all iterations and go on with another configuration, which is written last: a run that is killed on the
+        way resumes at the beginning, with the old one."""
+        self.forget_checkpoint()
+        self.rewind(0)
+        self.write_config(config)
+
     def restore(self, take: Callable[[SolverState], object], *, most: int | None = None) -> int:
         """Pass the state of the last checkpoint, at most ``most`` bytes, to ``take``; returns its iteration, or 0."""
         return checkpoint.restore(self.path, take, most=most)

@@ -59,6 +59,7 @@ class Provenance(Part):
     alignment: Alignment = Alignment()
     watch: Watch | None = None
     request: dict[str, Any] | None = None
+    unless_a_phase: dict[str, Any] | None = None
 
 
 class Line(BaseModel):
@@ -76,6 +77,7 @@ class Line(BaseModel):
     snr: Number = 0.0
     snr_raw: Number = 0.0
     frames_arrived: Number = 0.0
+    averaged: Number = 0.0
 
 
 class Checkpoint(Part):

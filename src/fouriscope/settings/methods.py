@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
 from fouriscope.fidelity import LossName
 from fouriscope.settings.base import Count, Few, NotNegative, Positive, Section, Share
@@ -12,6 +12,9 @@ from fouriscope.settings.base import Count, Few, NotNegative, Positive, Section,
 DEFAULT_METHOD = "pnp"
 # Frames per iteration, at most, by default: the paper's. A share of the frames is no less than the other.
 BATCH, LEAST_BATCH = 60, 20
+# … and the least if the loss is found from the noise: with fewer frames, a step that suits the brightest minibatch is
+# half as long, and slow parts of the object stay behind (81 LEDs).
+LEAST_FROM_NOISE = 30
 
 
 class Method(Section):
@@ -36,7 +39,7 @@ class Method(Section):
     batch: Count | Literal["auto"] = Field(
         default="auto",
         description='frames per iteration; "auto" is a third of them (20 to 60) for "spectral", a tenth (20 to 60) '
-        'in a warm-up of it and if the loss is "auto", otherwise 60',
+        'in a warm-up of it, a tenth (30 to 60) if the loss is "auto", otherwise 60',
     )
     start: Literal["flat", "linear", "epry", "array"] = Field(
         default="flat",
@@ -60,12 +63,12 @@ class Method(Section):
         """How many frames an iteration sees, if there are this many.
 
         >>> PnP().batch_of(293), PnP().batch_of(49), PnP(loss="intensity").batch_of(293), Spectral().batch_of(121)
-        (29, 20, 60, 40)
+        (30, 30, 60, 40)
         """
         return min(self._automatic_batch(frames) if self.batch == "auto" else self.batch, frames)
 
     def _automatic_batch(self, frames: int) -> int:
-        return min(max(frames // 10, LEAST_BATCH), BATCH) if self.loss_from_noise else BATCH
+        return min(max(frames // 10, LEAST_FROM_NOISE), BATCH) if self.loss_from_noise else BATCH
 
     @property
     def recovers_pupil(self) -> bool:
@@ -228,8 +231,18 @@ def without_other_methods(keys: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if FORMER_KEYS.get(key, key) not in options}
 
 
+def _method_as_said(keys: Any, checked: ValidatorFunctionWrapHandler) -> Any:
+    """A method that was filled in does not count as said (``model_fields_set``)."""
+    section = checked(keys)
+    if isinstance(keys, dict) and "method" not in keys:
+        section.model_fields_set.discard("method")
+    return section
+
+
 AnyMethod = Annotated[
-    Annotated[PnP | ADMM | RED | Spectral | EPRY, Field(discriminator="method")], BeforeValidator(own_keys_only)
+    Annotated[PnP | ADMM | RED | Spectral | EPRY, Field(discriminator="method")],
+    BeforeValidator(own_keys_only),
+    WrapValidator(_method_as_said),
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from fouriscope.calibration.zernike_pupil import MODES
 from fouriscope.errors import InvalidInputError
@@ -113,10 +113,12 @@ class Stop(Section):
     --------
     >>> Stop(iterations=None, seconds=60).iterations
     'unlimited'
+    >>> Stop().settled, Stop(iterations=300).settled
+    (True, False)
     """
 
     iterations: Count | Literal["unlimited"] | None = Field(
-        default=300, description='number of iterations; "unlimited" needs one of the other two keys'
+        default=300, description='number of iterations; "unlimited" needs seconds or residual'
     )
     seconds: Positive | None = Field(
         default=None, description="time of the iterations, without the work before and after them"
@@ -124,6 +126,19 @@ class Stop(Section):
     residual: Positive | None = Field(
         default=None, description="stop when the relative change of the object per iteration falls below this"
     )
+
+    settled: bool = Field(
+        default=True,
+        description="stop when the mean of the estimates over minibatches has settled; off by default if one of the "
+        "other keys is given",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_asked(cls, keys: Any) -> Any:
+        if isinstance(keys, dict) and keys and "settled" not in keys:
+            return keys | {"settled": False}  # written down, so that a record of the run says so
+        return keys
 
     @field_validator("iterations", mode="before")
     @classmethod

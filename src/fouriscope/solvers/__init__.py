@@ -9,7 +9,7 @@ from fouriscope.solvers.pnp import PnP
 from fouriscope.solvers.red import RED
 from fouriscope.solvers.spectral import Spectral
 from fouriscope.solvers.start import bright_field_deconvolution, starting_point
-from fouriscope.solvers.stopping import AllOf, AnyOf, Iterations, Residual, Seconds, StopRule
+from fouriscope.solvers.stopping import AllOf, AnyOf, Iterations, Residual, Seconds, Settled, StopRule
 
 __all__ = [
     "ADMM",
@@ -27,6 +27,7 @@ __all__ = [
     "Record",
     "Residual",
     "Seconds",
+    "Settled",
     "Solver",
     "SolverState",
     "Spectral",

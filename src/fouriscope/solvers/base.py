@@ -169,6 +169,11 @@ class Solver(ABC):
         return [0.0 for _ in self.fidelity.model.object.channels]
 
     @property
+    def averaged(self) -> int:
+        """Of how many estimates x is the mean; 0 if it is the last one."""
+        return 0
+
+    @property
     def findings(self) -> tuple[str, ...]:
         """What the method has found about the frames before its first iteration, a sentence each."""
         return ()
@@ -242,6 +247,7 @@ class Solver(ABC):
                 snr=snr.aligned,
                 snr_raw=snr.raw,
                 frames_arrived=self.frames_arrived,
+                averaged=self.averaged or math.nan,
             )
             self.history.append(record)
             answers = [callback(self, record) for callback in callbacks]

@@ -14,7 +14,7 @@ from fouriscope.fidelity import DataFidelity, IntensityLoss, Minibatch, Sampler
 from fouriscope.forward.objects import RealArray
 from fouriscope.placement import belongs_on_device, on_device, on_host
 from fouriscope.priors import Prior
-from fouriscope.solvers.base import Solver, SolverState, StepReport
+from fouriscope.solvers.base import Solver, SolverState, StepReport, relative_distance
 from fouriscope.solvers.denoising import Denoising
 from fouriscope.solvers.journey import Journey
 from fouriscope.solvers.safeguard import Safeguard
@@ -129,8 +129,27 @@ class Descent(Solver):
         """Take back what :meth:`own_state` gave."""
 
     @property
+    def x(self) -> RealArray:
+        """The estimate: when it only trembles with the noise of minibatches, the mean of the last ones."""
+        self.begin()
+        mean = self.journey.mean
+        return on_host(self._x) if mean is None else mean
+
+    @property
+    def averaged(self) -> int:
+        return self.journey.averaged
+
+    @property
     def findings(self) -> tuple[str, ...]:
-        return () if self.journey.road is None else (f"noise: {self.journey.road}",)
+        if self.journey.road is None:
+            return ()
+        noise = f"noise: {self.journey.road}"
+        if not self.journey.cut_off:
+            return (noise,)
+        return (
+            noise,
+            "black level: it cuts off negative noise, which lifts the mean of dark frames; this is corrected",
+        )
 
     @property
     def priors(self) -> list[Prior]:
@@ -172,7 +191,17 @@ class Descent(Solver):
             except WentAstrayError:
                 continue
             self._iterations += 1
-            return report._replace(misfit=report.misfit * self.journey.misfit_factor)
+            report = report._replace(misfit=report.misfit * self.journey.misfit_factor)
+            return self._watched(report) if self.fades and not self.sampler.takes_all else report
+
+    def _watched(self, report: StepReport) -> StepReport:
+        """Note where the iteration has led. If x is a mean, the residual is how much that has changed."""
+        if self._control.automatic and self._starts_with("flat") and self.journey.is_astray(report.misfit):
+            self._control.halve()
+        before = self.journey.mean
+        self.journey.note(on_host(self._x), report.frames / len(self.sampler.population))
+        mean = self.journey.mean
+        return report if before is None or mean is None else report._replace(residual=relative_distance(mean, before))
 
     def take_temperature(self) -> None:
         """Measure before some iterations how strong automatic priors are."""
@@ -213,6 +242,7 @@ class Descent(Solver):
 
     def settle_like(self, other: Self) -> None:
         """Go on from where ``other`` is on its road, too."""
+        self.begin()  # which goes to the beginning of the road
         super().settle_like(other)
         self.journey.follow(other.journey)
 
@@ -228,6 +258,7 @@ class Descent(Solver):
         """
         super().measurements_changed(leds, before, population, begin_again=begin_again)
         self._safeguard.measurements_changed(leds)
+        self.journey.average_anew()
         self.denoise.temperature *= len(before) / len(population)
         bright = self.fidelity.model.geometry.bright_field
         self._control.scale(bright[before].mean() / max(bright[population].mean(), 1 / len(population)))
@@ -252,6 +283,7 @@ class Descent(Solver):
                 "are the frames in units of the bright field, and free of NaN?"
             )
         self._control.halve()
+        self.journey.average_anew()
         self._x = refuge
         self.begin_at(refuge)
         self.denoise.reset()

@@ -27,7 +27,7 @@ class Record:
         d over this iteration's minibatch, at the point where its gradient was taken.
     residual
         ‖P(s) − s‖ / ‖P(s) − mean‖, with P the whole iteration: gradient step and denoiser; 0 at a fixed point. (No
-        objective is reported, because many denoisers have none.)
+        objective is reported, because many denoisers have none.) Of a mean of estimates, how much it has changed.
     step
         γ.
     strength
@@ -36,6 +36,8 @@ class Record:
         dB against the truth, if it is known: without the unobservable constant, and with it. NaN otherwise.
     frames_arrived
         In a live run, the frames that had arrived; NaN if all were there from the beginning.
+    averaged
+        Of how many estimates the object is the mean; NaN if it is the last one.
     """
 
     iteration: int
@@ -48,6 +50,7 @@ class Record:
     snr: float = math.nan
     snr_raw: float = math.nan
     frames_arrived: float = math.nan
+    averaged: float = math.nan
 
     def as_dict(self) -> dict[str, Any]:
         """Plain finite numbers, as JSON can hold them; those that are not known are left out."""

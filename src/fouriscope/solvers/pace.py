@@ -66,6 +66,11 @@ class Pace:
         return self._arrived or self._cosine is not None
 
     @property
+    def has_arrived(self) -> bool:
+        """Whether the estimate only trembles."""
+        return self._arrived
+
+    @property
     def strides(self) -> bool:
         """Whether the estimate travels farther in a look than it trembles."""
         return not self._arrived and self._cosine is not None and self._cosine > STRIDING

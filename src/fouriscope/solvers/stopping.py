@@ -123,6 +123,48 @@ class Residual(StopRule):
         return f"residual {mean:.2g} ≤ {self.tolerance:g}" if mean <= self.tolerance else None
 
 
+@door_class
+@dataclass(frozen=True)
+class Settled(StopRule):
+    """Stop when the mean of the estimates over minibatches has settled.
+
+    An estimate over minibatches never comes to rest. When it only trembles (:class:`~fouriscope.solvers.pace.Pace`),
+    its solver gives the mean of all estimates from then on, whose noise falls as one over their number. The run ends
+    when this mean holds enough of them and changes little.
+
+    Parameters
+    ----------
+    tolerance
+        The relative change of the mean per iteration, averaged over ten, at which to stop.
+    least
+        How many estimates the mean must hold: three looks of 20. Before that, slow parts may still travel unseen.
+
+    Examples
+    --------
+    >>> Settled() | Iterations(300)
+    (Settled(tolerance=0.001, least=60) | Iterations(count=300))
+    """
+
+    tolerance: float = 1e-3
+    least: int = 60
+
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0:
+            raise InvalidInputError(f"the tolerance must be positive, got {self.tolerance}")
+
+    def __call__(self, history: History) -> str | None:
+        if not len(history) or not history.last.averaged >= self.least:  # NaN if there is no mean
+            return None
+        recent = [record.residual for record in history.records[-10:]]
+        change = sum(recent) / len(recent)
+        if change > self.tolerance:
+            return None
+        return (
+            f"settled: the mean of the last {history.last.averaged:.0f} estimates changes by {100 * change:.2g} % per "
+            "iteration"
+        )
+
+
 class AnyOf(StopRule):
     """Stops as soon as one of its rules does.
 

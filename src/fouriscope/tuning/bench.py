@@ -18,6 +18,7 @@ from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.optics import Geometry
 from fouriscope.priors import Prior
 from fouriscope.run.assemble import build_solver
+from fouriscope.run.doubt import REASON, Doubt
 from fouriscope.run.priors import build_prior
 from fouriscope.settings import ReconstructionConfig
 from fouriscope.settings.explaining import explain
@@ -32,6 +33,12 @@ ABSORPTION_STRENGTH = "prior_absorption.strength"
 WARM_SHARE = 0.35
 # Of a configuration that limits only its time or its residual.
 ITERATIONS = 300
+# A strength belongs to a kind of object. If it were tuned for a phase, it would be used for a phase from then on.
+NO_PHASE = (
+    f"{REASON}, so the strength of its prior would be of no use; say what is reconstructed, and tune again: "
+    '[object] model = "wave" and [solver] method = "spectral", sampler = "warm-up", or in Python '
+    'object="wave", method=fs.settings.Spectral(sampler="warm-up")'
+)
 
 
 class Bench:
@@ -59,7 +66,10 @@ class Bench:
         count: int | None,
         callbacks: Sequence[Callback],
         start: NDArray[Any] | None = None,
+        *,
+        doubt: Doubt | None = None,
     ) -> None:
+        self.doubt = doubt
         self.config, self.key, self.criterion, self.callbacks = config, key, criterion, callbacks
         self.prior, self.absorption = priors
         if self.prior is None:
@@ -88,7 +98,7 @@ class Bench:
         assert self.prior is not None
         configured = _get(self.config, self.key) if self.key != STRENGTH else self.prior.strength
         solver = self._solver(None if configured == "auto" else float(configured))
-        self._run(solver, 1.0)
+        self._run(solver, 1.0, self.doubt)
         strengths = solver.strengths
         value = strengths[-1 if self.key == ABSORPTION_STRENGTH else 0] if configured == "auto" else float(configured)
         if not value > 0:
@@ -111,22 +121,46 @@ class Bench:
         except DivergenceError:
             self.misfits[value] = np.full(len(self.held), np.inf)
             return -np.inf
+        found, misfits = self._scored(solver)
+        self.misfits[value] = misfits
+        return found
+
+    def whole_run(self, worth: NDArray[np.float64] | None) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """The score of a whole run with the prior as it is, the misfits behind it, and how much each of them counts.
+
+        ``worth`` is the last of these of another run, with which this one is to be compared. A score of a run that
+        diverges is −inf.
+        """
+        solver = self._solver(None)
+        try:
+            self._run(solver, 1.0, self.doubt)
+        except DivergenceError:
+            return -np.inf, np.full(len(self.held), np.inf), self.worth if worth is None else worth
+        if worth is not None:
+            self.worth = worth
+        elif len(self.held) and solver.balance:
+            self.worth = self._worth(solver)
+        return *self._scored(solver), self.worth
+
+    def _scored(self, solver: Solver) -> tuple[float, NDArray[np.float64]]:
         if self.criterion == "held-out":
-            self.misfits[value] = self.worth * self._held_misfits(solver)
-            return -float(self.misfits[value].mean())
+            misfits = self.worth * self._held_misfits(solver)
+            return -float(misfits.mean()), misfits
         truth = observed_truth(solver.fidelity.model, self.data.truth)
         assert truth is not None
-        return metrics.snr_both(solver.observed(), truth).aligned
+        return metrics.snr_both(solver.observed(), truth).aligned, np.empty(0)
 
     def settings(self, value: float) -> dict[str, float]:
         """What a configuration needs for ``value`` to be used."""
         return {self.key: value} | ({} if self.ratio is None else {ABSORPTION_STRENGTH: self.ratio * value})
 
-    def _run(self, solver: Solver, share: float) -> None:
+    def _run(self, solver: Solver, share: float, doubt: Doubt | None = None) -> None:
         """Some of the configured iterations; other limits would compare trials of different lengths."""
         iterations = self.config.stop.iterations
         stop = Iterations(max(5, round(share * (iterations if isinstance(iterations, int) else ITERATIONS))))
-        solver.solve(stop, self.callbacks)
+        solver.solve(stop, self.callbacks if doubt is None else [*self.callbacks, doubt])
+        if doubt is not None and doubt.asks_again(solver, stop):
+            raise InvalidInputError(NO_PHASE)
         if stop(solver.history) is None:  # a callback ended it before
             raise KeyboardInterrupt
 

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.acquisition.units import warn_of_counts
 from fouriscope.checks import door, require_at_least
-from fouriscope.choices import Choices, choose
+from fouriscope.choices import Choices, choose, leaves_object_open
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.priors import Prior
 from fouriscope.run.aligned import aligned
+from fouriscope.run.doubt import Doubt
 from fouriscope.settings import ReconstructionConfig
 from fouriscope.solvers import Callback
 from fouriscope.tuning.bench import Bench
@@ -96,6 +97,7 @@ def tune(
         factor=factor,
         on_trial=on_trial,
         callbacks=callbacks,
+        doubt=Doubt() if data.periodic and leaves_object_open(choices) else None,
     )
 
 
@@ -113,6 +115,7 @@ def tune_config(
     factor: float = FIRST_FACTOR,
     on_trial: Callable[[Trial], object] | None = None,
     callbacks: Sequence[Callback] = (),
+    doubt: Doubt | None = None,
 ) -> Tuning:
     """Tune any positive number of a configuration, such as "prior.strength" or "solver.denoiser_weight".
 
@@ -139,6 +142,8 @@ def tune_config(
     callbacks
         Called in every iteration of every trial. Two trials may run at once. A callback that returns True ends the
         search with ``KeyboardInterrupt``.
+    doubt
+        Looks at the first run, if nobody has said that the sample is a phase.
     """
     if criterion is None:
         criterion = "held-out" if data.truth is None else "truth"
@@ -146,7 +151,7 @@ def tune_config(
         raise InvalidInputError('there is no truth to tune against; use criterion="held-out"')
     data = aligned(data, config.alignment).acquisition  # once: all trials look through the same microscope
     data.check_frames()
-    bench = Bench(data, config, key, (prior, prior_absorption), criterion, held_out, callbacks, start)
+    bench = Bench(data, config, key, (prior, prior_absorption), criterion, held_out, callbacks, start, doubt=doubt)
     trials = log_search(bench.score, bench.first(), evaluations=evaluations, factor=factor, on_trial=on_trial)
     best = max(trials, key=lambda trial: trial.score)
     if not np.isfinite(best.score):
