@@ -184,7 +184,7 @@ def test_the_record_says_what_was_done(data: fs.Acquisition, truth: NDArray[Any]
     own = fs.reconstruct(data, start=truth, batch=20, iterations=1)
     assert own.config["solver"]["start"] == "array"
     timed = fs.reconstruct(data, batch=20, stop=fs.settings.Stop(iterations=None, seconds=1e-6))
-    assert timed.config["stop"] == {"iterations": "unlimited", "seconds": 1e-6}
+    assert timed.config["stop"] == {"iterations": "unlimited", "seconds": 1e-6, "settled": False}
 
 
 @pytest.mark.parametrize("kind", ["LEDs", "LEDs below glass", "directions", "something else"])

@@ -99,7 +99,7 @@ def test_simulate_info_reconstruct_resume(fouriscope: Command, tmp_path: Path) -
     ended = fouriscope("reconstruct", data / "config.toml")
     assert ended.code == 0
     assert ended.err == ""
-    assert "72 × 72 pixels of 0.2659 µm after 12 iterations, 240 frames" in ended.out
+    assert "72 × 72 pixels of 0.2659 µm after 12 iterations, 360 frames" in ended.out
     assert "dB" in ended.out
     (line,) = [line for line in ended.out.splitlines() if line.startswith(f"{run}/result: ")]
     assert set(line.removeprefix(f"{run}/result: ").split(", ")) == {path.name for path in (run / "result").iterdir()}

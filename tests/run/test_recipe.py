@@ -43,8 +43,8 @@ def test_measured_frames_get_what_import_writes(simulated: fs.Acquisition) -> No
 
 def test_a_simulation_gets_the_settings_own_defaults(simulated: fs.Acquisition) -> None:
     assert chosen(simulated) == ReconstructionConfig(prior=fs.TV().spec())
-    options: dict[str, Any] = {"method": "pnp", "object": "phase", "loss": "auto", "start": "flat", "batch": 20}
-    stated = fs.reconstruct(simulated, prior="tv", align=(), calibrate=(), iterations=300, **options)
+    options: dict[str, Any] = {"method": "pnp", "object": "phase", "loss": "auto", "start": "flat", "batch": 30}
+    stated = fs.reconstruct(simulated, prior="tv", align=(), calibrate=(), **options)
     np.testing.assert_array_equal(fs.reconstruct(simulated).phase, stated.phase)
 
 
