@@ -14,6 +14,7 @@ from fouriscope import metrics
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import AllLEDs, CameraLoss, CameraNoise, DataFidelity, IntensityLoss, StratifiedSampler
 from fouriscope.solvers import ADMM, RED, Descent, Iterations, PnP
+from fouriscope.solvers.journey import FEWEST
 from fouriscope.solvers.road import Road
 from fouriscope.solvers.strength import noise_temperature
 
@@ -271,3 +272,15 @@ def test_a_run_that_explains_less_than_its_flat_start_takes_shorter_steps(
     online.journey._flat_misfit = 0.1 * online.history.last.misfit
     online.solve(Iterations(len(online.history) + 20))
     assert online._control.size == pytest.approx(long / 2)
+
+
+def test_without_a_road_steps_fade_after_a_fixed_number_wherever_the_estimate_is(
+    data: fs.Acquisition, model: fs.ForwardModel, phase: NDArray[Any]
+) -> None:
+    """A loss by hand may need it: a step that is too long for it would never let the estimate arrive."""
+    journey = solver(data, model, phase, sampler=some(model), loss_from_noise=False).journey
+    journey.steps = FEWEST
+    assert journey.fading == 1
+    journey.steps = FEWEST + 50
+    assert journey.arrived is None
+    assert journey.fading == 2

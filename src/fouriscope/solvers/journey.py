@@ -147,7 +147,12 @@ class Journey:
 
     @property
     def fading(self) -> float:
-        """What a step over minibatches is divided by, so that the iterates average their noise."""
+        """What a step over minibatches is divided by, so that the iterates average their noise.
+
+        Without a road nothing tells whether the step suits the loss: it fades from a fixed number of steps on.
+        """
+        if self.road is None:
+            return 1 + max(self.steps - FEWEST, 0) / STEPS_TO_FADE
         return 1.0 if self.arrived is None else 1 + (self.steps - self.arrived) / STEPS_TO_FADE
 
     def follow(self, other: Journey) -> None:
