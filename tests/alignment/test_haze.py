@@ -12,6 +12,8 @@ from scipy.ndimage import gaussian_filter
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment import align
 from fouriscope.alignment.haze import REACHES, hazy
+from fouriscope.alignment.trials import Trials
+from fouriscope.errors import DivergenceError
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
@@ -75,6 +77,16 @@ def test_without_frames_beside_the_edge_or_bright_ones_to_ask_nothing_is_left_ou
     few_bright[(distance > 0.6) & (distance < 1)] = 0
     for weights in (none_beside, few_bright):
         assert not len(hazy(replace(leaking, weights=weights)))
+
+
+def test_if_nothing_can_be_reconstructed_nothing_is_left_out(
+    leaking: Acquisition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def diverges(*_: Any, **__: Any) -> EPRY:
+        raise DivergenceError("astray")
+
+    monkeypatch.setattr(Trials, "sweeps", staticmethod(diverges))
+    assert not len(hazy(leaking))
 
 
 def test_the_alignment_leaves_them_out_and_the_slow_phase_is_not_there(leaking: Acquisition) -> None:

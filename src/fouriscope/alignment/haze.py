@@ -9,6 +9,7 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.cross_validation import in_standard_errors
 from fouriscope.alignment.edge import Leds, predicted_amplitudes
 from fouriscope.alignment.trials import Trials
+from fouriscope.errors import DivergenceError
 from fouriscope.parallel import run_sliced
 
 # How far from the pupil's edge frames may be left out, in units of NA.
@@ -73,7 +74,10 @@ def _misfits(trials: Trials, asked: Leds, groups: list[Leds]) -> NDArray[np.floa
         for row, fold in tasks[start:stop]:
             leds = asked[fold::FOLDS]
             pairs = predicted_amplitudes(trials, leds, np.concatenate([leds, groups[row]]), SWEEPS)
-            found[row, fold::FOLDS] = [_misfit(*pair) for pair in pairs]
+            try:
+                found[row, fold::FOLDS] = [_misfit(*pair) for pair in pairs]
+            except DivergenceError:
+                found[row, fold::FOLDS] = 1.0  # nothing is predicted
 
     run_sliced(work, len(tasks))
     return found
