@@ -10,6 +10,7 @@ import pytest
 import fouriscope as fs
 from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.calibration import Calibration, Calibrator, LEDGains, LEDPositions
+from fouriscope.calibration.gains import contrasts
 from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.metrics import field_nrmse
@@ -56,6 +57,36 @@ def test_gains_stay_within_their_bound() -> None:
     assert found is not None
     assert found.max() <= 1.5 + 1e-9
     assert found.min() >= 1 / 1.5 - 1e-9
+
+
+def test_dark_gains_do_not_grow_with_light_that_the_model_does_not_explain() -> None:
+    """Stray light makes dark frames brighter. A larger gain with a smaller object would explain that, too."""
+    lens = model_of()
+    bright = lens.geometry.bright_field
+    frames = np.array(lens.intensity(smooth_x(lens)), np.float64)
+    frames[~bright] += 0.2 * frames[~bright].mean()
+    solver = solver_of(DataFidelity(lens, ArrayFrames(frames), loss="amplitude"), LEDGains(every=1, start=1))
+    solver.solve(Iterations(120))
+    found = solver.fidelity.model.gains
+    assert found is not None
+    moved = np.log(found[~bright])  # by the best gain of each frame: 0.22 on average, 0.62 at most
+    assert abs(float(moved.mean())) < 0.15
+    assert np.abs(moved).max() < 0.25
+
+
+def test_a_constant_does_not_change_the_contrast_and_nothing_in_common_moves_no_gain() -> None:
+    lens = model_of()
+    x = smooth_x(lens)
+    leds = np.flatnonzero(~lens.geometry.bright_field)[:3]
+    predicted = np.asarray(lens.intensity(x), np.float64)
+
+    def contrast_of(frames: np.ndarray) -> np.ndarray:
+        return contrasts(DataFidelity(lens, ArrayFrames(frames), loss="amplitude"), x, leds)
+
+    np.testing.assert_allclose(contrast_of(2 * predicted), np.log(2), rtol=1e-5)
+    np.testing.assert_allclose(contrast_of(2 * predicted + 0.5), np.log(2), rtol=1e-4)
+    assert np.all(contrast_of(np.full_like(predicted, 0.3)) == 0)
+    assert np.all(contrast_of(predicted.max() - predicted) == 0)
 
 
 def test_positions_of_bright_field_leds_are_found() -> None:

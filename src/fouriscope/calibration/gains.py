@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,15 @@ from fouriscope.forward.objects import RealArray
 class LEDGains(Calibrator):
     """g_i of y_i ≈ g_i |H_i o|², frame by frame, within a factor ``bound`` of where they began.
 
-    For a given object the best gain of a frame is known in closed form (:meth:`Loss.best_gain`). Every few gradients
-    the gains of the minibatch go a part of the way there.
+    For a given object the best gain of a bright-field frame is known in closed form (:meth:`Loss.best_gain`). Every few
+    gradients the gains of the minibatch go a part of the way there.
+
+    In dark field the best gain is always too large: noise, and light that the model does not explain, make a frame
+    brighter than its prediction, and a larger gain with a smaller object explains it equally well. So gains would grow
+    until they reach their bound, most of all for the outermost LEDs. There the *contrast* decides: the slope s of the
+    frame over its prediction, with a free constant for what is not explained, and r their correlation:
+
+        log g ← log g + rate · dark_share · [ r² log s − pull · log(g / g at the beginning) ].
 
     Gauge: the brightness of the object. The geometric mean of the bright-field gains does not change (it is 1, unless
     the model has its own gains); if there is no bright field, that of all gains does not.
@@ -35,6 +43,9 @@ class LEDGains(Calibrator):
     dark_share
         The share of ``rate`` in the dark field. The object and the gain can both explain a dark frame, and the object
         must be faster.
+    pull
+        How strongly a gain of the dark field is drawn to where it began: the less the other frames tell about it, the
+        closer it stays.
     bound
         Gains stay within 1/bound … bound of where they began.
     """
@@ -42,14 +53,21 @@ class LEDGains(Calibrator):
     name = "gains"
 
     def __init__(
-        self, *, every: int = 3, start: float = 10.0, rate: float = 0.5, dark_share: float = 0.2, bound: float = 3.0
+        self,
+        *,
+        every: int = 3,
+        start: float = 10.0,
+        rate: float = 0.5,
+        dark_share: float = 0.2,
+        pull: float = 0.2,
+        bound: float = 3.0,
     ) -> None:
-        if every < 1 or not 0 < rate <= 1 or not 0 < dark_share <= 1 or not bound > 1:
+        if every < 1 or not 0 < rate <= 1 or not 0 < dark_share <= 1 or not 0 <= pull <= 1 or not bound > 1:
             raise InvalidInputError(
-                "every must be at least 1, rate and dark_share in (0, 1] and bound above 1, got "
-                f"{every}, {rate}, {dark_share} and {bound}"
+                "every must be at least 1, rate and dark_share in (0, 1], pull in [0, 1] and bound above 1, got "
+                f"{every}, {rate}, {dark_share}, {pull} and {bound}"
             )
-        self.rate, self.dark_share, self.bound = rate, dark_share, bound
+        self.rate, self.dark_share, self.pull, self.bound = rate, dark_share, pull, bound
         self._schedule = Schedule(every, start)
         self._began: NDArray[np.float64] | None = None
 
@@ -61,13 +79,16 @@ class LEDGains(Calibrator):
         if self._began is None:
             self._began = logs.copy()
         used = batch.leds[fidelity.weights[batch.leds] > 0]
-        rates = np.where(model.geometry.bright_field[used], self.rate, self.rate * self.dark_share)
-        logs[used] += rates * np.log(gain_ratios(fidelity, x, used))
+        bright_field = model.geometry.bright_field[used]
+        bright, dark = used[bright_field], used[~bright_field]
+        logs[bright] += self.rate * np.log(gain_ratios(fidelity, x, bright))
+        away = logs[dark] - self._began[dark]
+        logs[dark] += self.rate * self.dark_share * (contrasts(fidelity, x, dark) - self.pull * away)
         counted = fidelity.weights > 0
-        bright = model.geometry.bright_field & counted
+        gauge = model.geometry.bright_field & counted
         # A frame that is left out is never fitted. Its gain stays 1 and does not drift with the gauge of the others.
         moved = logs - self._began
-        moved[counted] -= moved[bright if bright.any() else counted].mean()
+        moved[counted] -= moved[gauge if gauge.any() else counted].mean()
         limit = np.log(self.bound)
         return model.revised(gains=np.exp(self._began + np.clip(moved, -limit, limit)))
 
@@ -84,12 +105,34 @@ class LEDGains(Calibrator):
 
 def gain_ratios(fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]) -> NDArray[np.float64]:
     """The factor by which the prediction of each LED should be multiplied to fit its frame best; 1 in the dark."""
-    ratios = np.empty(len(leds))
+    return np.array([fidelity.loss.best_gain(expected, measured) for expected, measured in _pairs(fidelity, x, leds)])
+
+
+def contrasts(fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]) -> NDArray[np.float64]:
+    """r² log s of each LED, with s the slope of its frame over its prediction and r their correlation.
+
+    A constant that is added to a frame does not change it. It is 0 if frame and prediction have nothing in common.
+    """
+    return np.array([_contrast(expected, measured) for expected, measured in _pairs(fidelity, x, leds)])
+
+
+def _contrast(expected: NDArray[np.float64], measured: NDArray[np.float64]) -> float:
+    expected, measured = expected - expected.mean(), measured - measured.mean()
+    common, own, of_frame = float(expected @ measured), float(expected @ expected), float(measured @ measured)
+    if not (common > 0 and own > 0):
+        return 0.0
+    return common**2 / (own * of_frame) * float(np.log(common / own))
+
+
+def _pairs(
+    fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Prediction and frame of each LED, where its pixels count."""
+    if not len(leds):
+        return
     predicted = fidelity.model.intensity(x, leds)
     frames, frame_index, masks, mask_index = fidelity.data_of(leds)
     for b in range(len(leds)):
-        mask = masks[mask_index[b]]
-        measured = np.asarray(frames[frame_index[b]] * mask, np.float64)
-        expected = np.asarray(predicted[b] * mask, np.float64)
-        ratios[b] = fidelity.loss.best_gain(expected, measured)
-    return ratios
+        counts = np.asarray(masks[mask_index[b]]) > 0
+        measured = np.asarray(frames[frame_index[b]], np.float64)[counts]
+        yield np.asarray(predicted[b], np.float64)[counts], measured
