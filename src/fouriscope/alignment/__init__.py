@@ -12,6 +12,7 @@ from fouriscope.alignment.place import PlaceFit, find_place
 from fouriscope.alignment.polish import PolishFit, polish
 from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.rotation import RotationFit, find_rotation
+from fouriscope.alignment.scan import ScanFit, scan
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.trials import Trials
 
@@ -28,6 +29,7 @@ __all__ = [
     "PlaceFit",
     "PolishFit",
     "RotationFit",
+    "ScanFit",
     "Trials",
     "align",
     "find_array",
@@ -40,5 +42,6 @@ __all__ = [
     "likeness",
     "polish",
     "refine_array",
+    "scan",
     "sides",
 ]

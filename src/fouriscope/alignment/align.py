@@ -23,6 +23,7 @@ from fouriscope.alignment.steps import (
     clearly_better,
     exposed,
     focused,
+    looked_around,
     polished,
     sized,
     unless_predicted_worse,
@@ -78,7 +79,8 @@ def align(
     """Find where the LEDs are, how long dark field was exposed and where the focus lies, from the frames alone.
 
     1. ``circles``: find place and orientation of the array from the bright frames alone, by the circles in their
-       spectra and by short reconstructions of them (:func:`~fouriscope.alignment.find_place`);
+       spectra and by short reconstructions of them (:func:`~fouriscope.alignment.find_place`), and move the array if
+       unseen frames are predicted much better up to a pitch away (:func:`~fouriscope.alignment.scan`);
     2. ``exposure``: find how much longer dark-field frames were exposed (:func:`~fouriscope.alignment.find_exposure`):
        until that is known, no short reconstruction can tell anything else;
     3. ``focus``: search for the defocus within ±``focus_reach`` (:func:`~fouriscope.alignment.find_focus`);
@@ -134,7 +136,7 @@ def align(
     def placed(data: Acquisition) -> Acquisition:
         if circles:
             begin("circles")
-            data = by_bright_frames(data, say)
+            data = looked_around(by_bright_frames(data, say), say)
         if edge:  # for the searches; which frames are left out in the end is decided when everything else is known
             data = _weighed(data, _weights_without_penumbra(data))
         if exposure:

@@ -23,6 +23,7 @@ from fouriscope.alignment.place import CLEARLY, find_place
 from fouriscope.alignment.polish import polish
 from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.rotation import find_rotation
+from fouriscope.alignment.scan import scan
 from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Adjusted, Illumination, LEDArray
@@ -180,6 +181,18 @@ def focused(acquisition: Acquisition, reach: float, say: Tell) -> Acquisition:
         f"from {fit.tried[0] * 1e6:.0f} to {fit.tried[-1] * 1e6:.0f} µm{end}"
     )
     return replace(acquisition, pupil=replace(acquisition.pupil, defocus=fit.defocus))
+
+
+def looked_around(acquisition: Acquisition, say: Tell) -> Acquisition:
+    """With the LEDs up to a pitch away, if unseen frames are predicted much better there."""
+    fit = scan(acquisition)
+    if fit is None or not fit.changed:
+        return acquisition
+    say(
+        f"place: {_place(as_array(fit.illumination)[0])} predicts unseen frames much better (correlation "
+        f"{fit.before:.3f} → {fit.after:.3f}, by {fit.evidence:.1f} standard errors)"
+    )
+    return replace(acquisition, illumination=fit.illumination)
 
 
 def polished(

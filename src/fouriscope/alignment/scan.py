@@ -1,0 +1,121 @@
+"""A look around: whether unseen frames are predicted much better with the LED array somewhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.array import moved_array, one_bin
+from fouriscope.alignment.brightness import lattice_pitch
+from fouriscope.alignment.cross_validation import (
+    LEAST_FRAMES,
+    CrossValidation,
+    Guess,
+    askable,
+    in_standard_errors,
+)
+from fouriscope.alignment.trials import Trials
+from fouriscope.calibration.positions import as_array
+from fouriscope.optics import Adjusted, Illumination
+
+Floats = NDArray[np.float64]
+
+# The distance of the places that are tried, in bins: the right one is seen from about two bins away. They go as far as
+# one pitch, and no farther than so many steps.
+STEP, MOST = 1.25, 12
+# LEDs up to this many NA from the axis take part. A rotation or another height hardly moves them.
+INNER = 1.6
+# A place must predict frames better by so many standard errors to be gone to, and in the end in other folds, too.
+PROMISING, CERTAIN = 1.5, 3.0
+# How often each axis is looked along, as long as something moves.
+ROUNDS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class ScanFit:
+    """What the look around found.
+
+    Attributes
+    ----------
+    illumination
+        As found, or as it was.
+    before, after
+        Mean correlation of the frames with their predictions, in folds that took no part in the search.
+    evidence
+        The improvement in standard errors.
+    """
+
+    illumination: Illumination
+    before: float
+    after: float
+    evidence: float
+
+    @property
+    def changed(self) -> bool:
+        return self.evidence >= CERTAIN
+
+
+def scan(acquisition: Acquisition) -> ScanFit | None:
+    """Look for another place of the LED array, up to a pitch away.
+
+    Searches that follow a misfit end in the next minimum, and the bright frames of a sample with several turns of phase
+    show no circles. The prediction of unseen frames
+    (:class:`~fouriscope.alignment.cross_validation.CrossValidation`) has a peak at the right place and is flat
+    elsewhere. Inner LEDs show it best: a rotation hardly moves them, and one that is still unknown hides the peak of
+    the others. So places in even distances are tried along both axes, in turn. One is used if it predicts frames
+    better by three standard errors in other folds, which took no part in the search. Returns None if there are too few
+    frames.
+
+    Parameters
+    ----------
+    acquisition
+        The frames and what is known about the microscope.
+
+    Examples
+    --------
+    >>> import numpy as np, fouriscope as fs
+    >>> from fouriscope.alignment import scan
+    >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
+    >>> leds = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)
+    >>> model = fs.ForwardModel(optics, leds.moved(shift=(2e-3, 0)), (32, 32))
+    >>> phase = np.random.default_rng(0).normal(0, 1, model.object_shape)
+    >>> frames = fs.simulate(model, phase, seed=0).frames
+    >>> fit = scan(fs.Acquisition(optics, leds, frames, periodic=True))
+    >>> bool(np.hypot(*(fit.illumination.offset - np.array([2e-3, 0]))) < 1e-3)
+    True
+    """
+    radius = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
+    inner = np.where(radius < INNER * acquisition.optics.na, acquisition.frame_weights, 0.0)
+    if not np.count_nonzero(inner):
+        return None
+    trials = Trials.of(replace(acquisition, weights=inner))
+    asked = askable(trials)
+    if np.count_nonzero(asked) < LEAST_FRAMES:
+        return None
+    search, check = CrossValidation(trials, asked, 0), CrossValidation(trials, asked, 1)
+    array, shifts = as_array(acquisition.illumination)
+    units = np.array([one_bin(trials, array, name) for name in ("y", "x")])
+    reach = min(MOST, int(lattice_pitch(array) / (STEP * units.max())))
+    steps = STEP * np.setdiff1d(np.arange(-reach, reach + 1), [0])
+
+    def guess(values: Floats) -> Guess:
+        place = moved_array(array, ["y", "x"], values * units)
+        return Guess(place if shifts is None else Adjusted(place, shifts), trials.patch.pupil)
+
+    here = np.zeros(2)
+    level = search.likeness([guess(here)])[0]
+    axis, settled = 0, 0
+    while settled < 2 and axis < 2 * ROUNDS:
+        places = here + steps[:, None] * np.eye(2)[axis % 2]
+        levels = search.likeness([guess(place) for place in places])
+        best = int(levels.mean(axis=1).argmax())
+        if in_standard_errors(levels[best] - level) >= PROMISING:
+            here, level, settled = places[best], levels[best], 0
+        axis, settled = axis + 1, settled + 1
+    old, new = check.likeness([guess(np.zeros(2)), guess(here)])
+    evidence = in_standard_errors(new - old)
+    found = guess(here).illumination if evidence >= CERTAIN else acquisition.illumination
+    return ScanFit(found, float(old.mean()), float(new.mean()), evidence)
