@@ -51,11 +51,11 @@ def pretend(monkeypatch: pytest.MonkeyPatch, misfit: Callable[[float], float]) -
 @pytest.mark.parametrize(
     ("best", "tried"),
     [
-        (1.0, [1, 1, 1 / 4, 4]),
-        (1 / 4, [1, 1, 1 / 4, 1 / 16]),
-        (1 / 64, [1, 1, 1 / 4, 1 / 16]),
-        (4.0, [1, 1, 1 / 4, 4]),
-        (100.0, [1, 1, 1 / 4, 4]),
+        (1.0, [1, 1, 1, 1 / 4, 4]),
+        (1 / 4, [1, 1, 1, 1 / 4, 1 / 16]),
+        (1 / 64, [1, 1, 1, 1 / 4, 1 / 16]),
+        (4.0, [1, 1, 1, 1 / 4, 4]),
+        (100.0, [1, 1, 1, 1 / 4, 4]),
     ],
 )
 def test_the_search_goes_downhill_and_ends(
@@ -114,6 +114,24 @@ def test_likeness_has_a_say(
 
     monkeypatch.setattr(rehearsal, "_prediction", found)
     assert factor_of(rehearsed(data, config_of(data))) == chosen
+
+
+@pytest.mark.parametrize(
+    ("misfit", "more_alike", "chosen"), [(0.9, 0.1, "brightness"), (0.9, 0.0, "contrast"), (1.1, 0.1, "contrast")]
+)
+def test_brightness_decides_the_gains_only_where_unseen_frames_clearly_say_so(
+    data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch, misfit: float, more_alike: float, chosen: str
+) -> None:
+    def found(*arguments: Any) -> Prediction:
+        by = arguments[-3].calibration.gains_by == "brightness"
+        alike = 0.5 + (more_alike if by else 0.0) * np.array([1.0, 1.2, 0.8, 1.0])
+        return Prediction(misfit if by else 1.0, alike)
+
+    monkeypatch.setattr(rehearsal, "_prediction", found)
+    assert rehearsed(data, config_of(data)).calibration.gains_by == chosen
+    told = fs.settings.Calibration(gains=True, gains_by="contrast")
+    assert rehearsed(data, config_of(data, calibrate=told)).calibration.gains_by == "contrast"
+    assert rehearsed(data, config_of(data, calibrate=())).calibration.gains_by == "auto"
 
 
 def test_what_was_found_is_told(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:

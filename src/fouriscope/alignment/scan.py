@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 # The distance of the places that are tried, in bins: the right one is seen from about two bins away. They go as far as
 # one pitch, and no farther than so many steps.
 STEP, MOST = 1.25, 12
+# Nearer places are left to the searches that follow: with the focus unknown, the edge of large LEDs misled by one step.
+NEAR = 2.0
 # LEDs up to this many NA from the axis take part. A rotation or another height hardly moves them.
 INNER = 1.6
 # A place must predict frames better by so many standard errors to be gone to, and in the end in other folds, too.
@@ -45,7 +47,7 @@ class ScanFit:
     before, after
         Mean correlation of the frames with their predictions, in folds that took no part in the search.
     evidence
-        The improvement in standard errors.
+        The improvement in standard errors; 0 if nothing is used.
     """
 
     illumination: Illumination
@@ -55,7 +57,7 @@ class ScanFit:
 
     @property
     def changed(self) -> bool:
-        return self.evidence >= CERTAIN
+        return self.evidence > 0
 
 
 def scan(acquisition: Acquisition) -> ScanFit | None:
@@ -65,9 +67,9 @@ def scan(acquisition: Acquisition) -> ScanFit | None:
     show no circles. The prediction of unseen frames
     (:class:`~fouriscope.alignment.cross_validation.CrossValidation`) has a peak at the right place and is flat
     elsewhere. Inner LEDs show it best: a rotation hardly moves them, and one that is still unknown hides the peak of
-    the others. So places in even distances are tried along both axes, in turn. One is used if it predicts frames
-    better by three standard errors in other folds, which took no part in the search. Returns None if there are too few
-    frames.
+    the others. So places in even distances are tried along both axes, in turn. One is used if it is at least two bins
+    away and predicts frames better by three standard errors in other folds, which took no part in the search. Returns
+    None if there are too few frames.
 
     Parameters
     ----------
@@ -117,5 +119,6 @@ def scan(acquisition: Acquisition) -> ScanFit | None:
         axis, settled = axis + 1, settled + 1
     old, new = check.likeness([guess(np.zeros(2)), guess(here)])
     evidence = in_standard_errors(new - old)
-    found = guess(here).illumination if evidence >= CERTAIN else acquisition.illumination
-    return ScanFit(found, float(old.mean()), float(new.mean()), evidence)
+    if evidence < CERTAIN or np.hypot(*here) < NEAR:
+        return ScanFit(acquisition.illumination, float(old.mean()), float(old.mean()), 0.0)
+    return ScanFit(guess(here).illumination, float(old.mean()), float(new.mean()), evidence)

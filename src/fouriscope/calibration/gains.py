@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,11 @@ class LEDGains(Calibrator):
     For a given object the best gain of a bright-field frame is known in closed form (:meth:`Loss.best_gain`). Every few
     gradients the gains of the minibatch go a part of the way there.
 
-    In dark field the best gain is always too large: noise, and light that the model does not explain, make a frame
-    brighter than its prediction, and a larger gain with a smaller object explains it equally well. So gains would grow
-    until they reach their bound, most of all for the outermost LEDs. There the *contrast* decides: the slope s of the
-    frame over its prediction, with a free constant for what is not explained, and r their correlation:
+    In dark field this *brightness* makes gains too large: noise, and light that the model does not explain, make a
+    frame brighter than its prediction, and a larger gain with a smaller object explains it equally well. So gains grow,
+    often until they reach their bound, and most of all for the outermost LEDs. The *contrast* does not have this bias:
+    the slope s of the frame over its prediction, with a free constant for what is not explained, and r their
+    correlation:
 
         log g ← log g + rate · dark_share · [ r² log s − pull · log(g / g at the beginning) ].
 
@@ -43,9 +44,12 @@ class LEDGains(Calibrator):
     dark_share
         The share of ``rate`` in the dark field. The object and the gain can both explain a dark frame, and the object
         must be faster.
+    by
+        What decides the gains of the dark field: "contrast", or "brightness", which weakens structures that the model
+        explains badly.
     pull
-        How strongly a gain of the dark field is drawn to where it began: the less the other frames tell about it, the
-        closer it stays.
+        How strongly a gain of the dark field is drawn to where it began, if the contrast decides: the less the other
+        frames tell about it, the closer it stays.
     bound
         Gains stay within 1/bound … bound of where they began.
     """
@@ -59,7 +63,8 @@ class LEDGains(Calibrator):
         start: float = 10.0,
         rate: float = 0.5,
         dark_share: float = 0.2,
-        pull: float = 0.2,
+        by: Literal["contrast", "brightness"] = "contrast",
+        pull: float = 0.1,
         bound: float = 3.0,
     ) -> None:
         if every < 1 or not 0 < rate <= 1 or not 0 < dark_share <= 1 or not 0 <= pull <= 1 or not bound > 1:
@@ -67,7 +72,7 @@ class LEDGains(Calibrator):
                 "every must be at least 1, rate and dark_share in (0, 1], pull in [0, 1] and bound above 1, got "
                 f"{every}, {rate}, {dark_share}, {pull} and {bound}"
             )
-        self.rate, self.dark_share, self.pull, self.bound = rate, dark_share, pull, bound
+        self.rate, self.dark_share, self.by, self.pull, self.bound = rate, dark_share, by, pull, bound
         self._schedule = Schedule(every, start)
         self._began: NDArray[np.float64] | None = None
 
@@ -82,8 +87,11 @@ class LEDGains(Calibrator):
         bright_field = model.geometry.bright_field[used]
         bright, dark = used[bright_field], used[~bright_field]
         logs[bright] += self.rate * np.log(gain_ratios(fidelity, x, bright))
-        away = logs[dark] - self._began[dark]
-        logs[dark] += self.rate * self.dark_share * (contrasts(fidelity, x, dark) - self.pull * away)
+        if self.by == "contrast":
+            wanted = contrasts(fidelity, x, dark) - self.pull * (logs[dark] - self._began[dark])
+        else:
+            wanted = np.log(gain_ratios(fidelity, x, dark))
+        logs[dark] += self.rate * self.dark_share * wanted
         counted = fidelity.weights > 0
         gauge = model.geometry.bright_field & counted
         # A frame that is left out is never fitted. Its gain stays 1 and does not drift with the gauge of the others.

@@ -118,7 +118,8 @@ def build_calibration(section: settings.Calibration, *, early: bool = False) -> 
         wanted.append(PixelPupil())
     if section.gains:
         pace: dict[str, Any] = {"every": 2, "start": 2.0, "dark_share": 0.5} if early else {}
-        wanted.append(LEDGains(bound=section.gains_bound, **pace))
+        by = section.gains_by
+        wanted.append(LEDGains(by="contrast" if by == "auto" else by, bound=section.gains_bound, **pace))
     if section.leds:
         wanted.append(LEDPositions(bound=section.leds_bound))
     return Calibration(wanted) if wanted else None

@@ -1,4 +1,4 @@
-"""How strong the prior and how long the steps should be: before a run, a patch has to predict unseen frames."""
+"""Strength of the prior, length of the steps, gains: before a run, a patch has to predict unseen frames."""
 
 from __future__ import annotations
 
@@ -50,15 +50,16 @@ def rehearsed(
     tell: Callable[[str], object] | None = None,
     stage: Callable[[str], object] | None = None,
 ) -> AnyConfig:
-    """``config`` with ``strength_factor`` and ``long_steps`` decided, if they are "auto" there and frames can decide.
+    """``config`` with ``strength_factor``, ``long_steps`` and ``gains_by`` decided, if frames can decide.
 
     The automatic strength follows from the noise. Errors of the model want a stronger prior, and fine structure a
     weaker one, and neither is known beforehand. So a few LEDs are held out, as for the verdict, and the patch with the
     most structure is reconstructed with the strength as it is, a quarter of it, and so on as long as unseen frames are
     predicted better; otherwise with four times the strength. Before that, one trial shows whether steps should fade at
-    once: the model of a thin sample should not be fitted to a thick one to the last. What counts is the geometric mean
+    once: the model of a thin sample should not be fitted to a thick one to the last. Another one shows whether the
+    brightness of dark frames should decide their gains instead of their contrast. What counts is the geometric mean
     of the misfits in bright and dark field, and how much frames and predictions are alike (their correlation). Each of
-    the four trials takes as long as a run on 64 × 64 frame pixels.
+    the five trials takes as long as a run on 64 × 64 frame pixels.
 
     Parameters
     ----------
@@ -91,18 +92,25 @@ def rehearsed(
     seen = replace(patch, weights=weights)
     if stage is not None:
         stage("finding the strength of the prior with frames held out")
-    trial = partial(_prediction, seen, patch, held, on_patch, prior, prior_absorption)
+    trial = partial(_prediction, seen, patch, held, prior, prior_absorption)
     long_steps = method.long_steps is not False
-    best = trial(1.0, long_steps)
+    best = trial(on_patch, 1.0, long_steps)
     if method.long_steps == "auto":
-        faded = trial(1.0, False)
+        faded = trial(on_patch, 1.0, False)
         if faded.misfit < (1 - LEAST_GAIN) * best.misfit:
             _tell(tell, "steps: if they fade from the first pass on, unseen frames are predicted better", faded, best)
             long_steps, best = False, faded
+    if config.calibration.gains and config.calibration.gains_by == "auto":
+        by = "contrast"
+        by_brightness = trial(_with_gains_by("brightness", on_patch), 1.0, long_steps)
+        if by_brightness.misfit < best.misfit and by_brightness.evidence(best) >= CLEARLY:
+            _tell(tell, "gains: if brightness decides them, unseen frames are predicted better", by_brightness, best)
+            by, best = "brightness", by_brightness
+        config, on_patch = _with_gains_by(by, config), _with_gains_by(by, on_patch)
     factor, at_one = 1.0, best
     for step, most in SEARCH:
         for _ in range(most):
-            found = trial(factor * step, long_steps)
+            found = trial(on_patch, factor * step, long_steps)
             if not (_stronger_pays if step > 1 else _weaker_pays)(found, best):
                 break
             factor, best = factor * step, found
@@ -111,6 +119,10 @@ def rehearsed(
             break
     found_options = {"strength_factor": factor, "long_steps": long_steps}
     return config.model_copy(update={"solver": method.model_copy(update=found_options)})
+
+
+def _with_gains_by(by: str, config: AnyConfig) -> AnyConfig:
+    return config.model_copy(update={"calibration": config.calibration.model_copy(update={"gains_by": by})})
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +160,9 @@ def _prediction(
     seen: Acquisition,
     patch: Acquisition,
     held: NDArray[np.int64],
-    config: ReconstructionConfig,
     prior: Prior | None,
     prior_absorption: Prior | None,
+    config: ReconstructionConfig,
     factor: float,
     long_steps: bool,
 ) -> Prediction:

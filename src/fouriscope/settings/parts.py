@@ -93,6 +93,11 @@ class Calibration(Section):
     gains_bound: Annotated[float, Field(gt=1, le=1e6)] = Field(
         default=3.0, description="gains change at most by this factor"
     )
+    gains_by: Literal["auto", "contrast", "brightness"] = Field(
+        default="auto",
+        description='what decides the gains of dark-field frames; "auto" is "contrast", or what predicts unseen frames '
+        "better (docs/calibration.md)",
+    )
     leds: bool = Field(default=False, description="refine δ_i, the direction of each LED")
     leds_bound: Annotated[float, Field(gt=0, le=1e3)] = Field(
         default=2.0, description="directions change at most by this many frequency bins"
