@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.array import moved_array, one_bin
-from fouriscope.alignment.brightness import lattice_pitch
+from fouriscope.alignment.brightness import frame_means, lattice_pitch, misplaced, sides_of_frames
 from fouriscope.alignment.cross_validation import (
     LEAST_FRAMES,
     CrossValidation,
@@ -32,6 +32,9 @@ NEAR = 2.0
 INNER = 1.6
 # A place must predict frames better by so many standard errors to be gone to, and in the end in other folds, too.
 PROMISING, CERTAIN = 1.5, 3.0
+# A place may bring so many more frames than the present one to a side of the pupil's edge that their brightness
+# contradicts: vignetting and long exposures mislead there.
+MISPLACED = 2
 # How often each axis is looked along, as long as something moves.
 ROUNDS = 3
 
@@ -67,9 +70,9 @@ def scan(acquisition: Acquisition) -> ScanFit | None:
     show no circles. The prediction of unseen frames
     (:class:`~fouriscope.alignment.cross_validation.CrossValidation`) has a peak at the right place and is flat
     elsewhere. Inner LEDs show it best: a rotation hardly moves them, and one that is still unknown hides the peak of
-    the others. So places in even distances are tried along both axes, in turn. One is used if it is at least two bins
-    away and predicts frames better by three standard errors in other folds, which took no part in the search. Returns
-    None if there are too few frames.
+    the others. So places in even distances are tried along both axes, in turn, unless the brightness of frames
+    contradicts them. One is used if it is at least two bins away and predicts frames better by three standard errors in
+    other folds, which took no part in the search. Returns None if there are too few frames.
 
     Parameters
     ----------
@@ -82,11 +85,11 @@ def scan(acquisition: Acquisition) -> ScanFit | None:
     >>> from fouriscope.alignment import scan
     >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
     >>> leds = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)
-    >>> model = fs.ForwardModel(optics, leds.moved(shift=(2e-3, 0)), (32, 32))
-    >>> phase = np.random.default_rng(0).normal(0, 1, model.object_shape)
+    >>> model = fs.ForwardModel(optics, leds.moved(shift=(3e-3, 0)), (48, 48))
+    >>> phase = np.random.default_rng(0).normal(0, 0.5, model.object_shape)
     >>> frames = fs.simulate(model, phase, seed=0).frames
     >>> fit = scan(fs.Acquisition(optics, leds, frames, periodic=True))
-    >>> bool(np.hypot(*(fit.illumination.offset - np.array([2e-3, 0]))) < 1e-3)
+    >>> bool(np.hypot(*(fit.illumination.offset - np.array([3e-3, 0]))) < 1e-3)
     True
     """
     radius = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
@@ -107,16 +110,25 @@ def scan(acquisition: Acquisition) -> ScanFit | None:
         place = moved_array(array, ["y", "x"], values * units)
         return Guess(place if shifts is None else Adjusted(place, shifts), trials.patch.pupil)
 
+    sides = sides_of_frames(acquisition, frame_means(acquisition))
+
+    def wrong(values: Floats) -> int:
+        directions = guess(values).illumination.directions(acquisition.patch_center)
+        return misplaced(acquisition.optics, sides, directions)
+
     here = np.zeros(2)
+    most = wrong(here) + MISPLACED
     level = search.likeness([guess(here)])[0]
-    axis, settled = 0, 0
+    axis, settled = -1, 0
     while settled < 2 and axis < 2 * ROUNDS:
-        places = here + steps[:, None] * np.eye(2)[axis % 2]
+        axis, settled = axis + 1, settled + 1
+        places = [place for place in here + steps[:, None] * np.eye(2)[axis % 2] if wrong(place) <= most]
+        if not places:
+            continue
         levels = search.likeness([guess(place) for place in places])
         best = int(levels.mean(axis=1).argmax())
         if in_standard_errors(levels[best] - level) >= PROMISING:
-            here, level, settled = places[best], levels[best], 0
-        axis, settled = axis + 1, settled + 1
+            here, level, settled = places[best], levels[best], 1
     old, new = check.likeness([guess(np.zeros(2)), guess(here)])
     evidence = in_standard_errors(new - old)
     if evidence < CERTAIN or np.hypot(*here) < NEAR:
