@@ -117,7 +117,14 @@ def test_likeness_has_a_say(
 
 
 @pytest.mark.parametrize(
-    ("misfit", "more_alike", "chosen"), [(0.9, 0.1, "brightness"), (0.9, 0.0, "contrast"), (1.1, 0.1, "contrast")]
+    ("misfit", "more_alike", "chosen"),
+    [
+        (0.99, 0.1, "brightness"),
+        (0.99, 0.0, "contrast"),
+        (0.9, 0.0, "brightness"),
+        (0.9, -0.1, "contrast"),
+        (1.1, 0.1, "contrast"),
+    ],
 )
 def test_brightness_decides_the_gains_only_where_unseen_frames_clearly_say_so(
     data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch, misfit: float, more_alike: float, chosen: str

@@ -34,6 +34,9 @@ SEARCH = ((1 / 4, 2), (4.0, 1))
 GAIN_IF_STRONGER, CLEARLY = 0.01, 2.0
 # A weaker prior fits noise, too. Frames and predictions may become less alike by so many standard errors.
 HARDLY = 1.0
+# Brightness decides the gains if it lowers the misfit by this share, or makes frames and predictions clearly more
+# alike. It weakens what a model explains badly, so a little less misfit is no evidence.
+GAIN_BY_BRIGHTNESS = 0.05
 # A trial has as many iterations as the run, but at most this many. A run of less than so many is meant to be short.
 ITERATIONS, SHORT = 150, 100
 
@@ -103,7 +106,7 @@ def rehearsed(
     if config.calibration.gains and config.calibration.gains_by == "auto":
         by = "contrast"
         by_brightness = trial(_with_gains_by("brightness", on_patch), 1.0, long_steps)
-        if by_brightness.misfit < best.misfit and by_brightness.evidence(best) >= CLEARLY:
+        if _brightness_pays(by_brightness, best):
             _tell(tell, "gains: if brightness decides them, unseen frames are predicted better", by_brightness, best)
             by, best = "brightness", by_brightness
         config, on_patch = _with_gains_by(by, config), _with_gains_by(by, on_patch)
@@ -144,6 +147,11 @@ def _stronger_pays(stronger: Prediction, now: Prediction) -> bool:
 
 def _weaker_pays(weaker: Prediction, now: Prediction) -> bool:
     return weaker.misfit < (1 - LEAST_GAIN) * now.misfit and weaker.evidence(now) >= -HARDLY
+
+
+def _brightness_pays(by_brightness: Prediction, now: Prediction) -> bool:
+    gain, evidence = 1 - by_brightness.misfit / now.misfit, by_brightness.evidence(now)
+    return (gain > GAIN_BY_BRIGHTNESS and evidence >= -HARDLY) or (gain > 0 and evidence >= CLEARLY)
 
 
 def _tell(tell: Callable[[str], object] | None, finding: str, now: Prediction, before: Prediction) -> None:
