@@ -149,6 +149,8 @@ def test_epry_can_be_calibrated_too() -> None:
 def test_wrong_parameters() -> None:
     with pytest.raises(InvalidInputError, match="bound above 1"):
         LEDGains(bound=0.5)
+    with pytest.raises(InvalidInputError, match="by must be"):
+        LEDGains(by="colour")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="every"):
         LEDPositions(every=0)
 

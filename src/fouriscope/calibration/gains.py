@@ -72,6 +72,8 @@ class LEDGains(Calibrator):
                 "every must be at least 1, rate and dark_share in (0, 1], pull in [0, 1] and bound above 1, got "
                 f"{every}, {rate}, {dark_share}, {pull} and {bound}"
             )
+        if by not in ("contrast", "brightness"):
+            raise InvalidInputError(f'by must be "contrast" or "brightness", got {by!r}')
         self.rate, self.dark_share, self.by, self.pull, self.bound = rate, dark_share, by, pull, bound
         self._schedule = Schedule(every, start)
         self._began: NDArray[np.float64] | None = None
