@@ -119,9 +119,11 @@ def scan(acquisition: Acquisition) -> ScanFit | None:
     here = np.zeros(2)
     most = wrong(here) + MISPLACED
     level = search.likeness([guess(here)])[0]
-    axis, settled = -1, 0
-    while settled < 2 and axis < 2 * ROUNDS:
-        axis, settled = axis + 1, settled + 1
+    settled = 0  # looks since the last move: after one along each axis, nothing more comes
+    for axis in range(2 * ROUNDS):
+        if settled == 2:
+            break
+        settled += 1
         places = [place for place in here + steps[:, None] * np.eye(2)[axis % 2] if wrong(place) <= most]
         if not places:
             continue
@@ -129,8 +131,11 @@ def scan(acquisition: Acquisition) -> ScanFit | None:
         best = int(levels.mean(axis=1).argmax())
         if in_standard_errors(levels[best] - level) >= PROMISING:
             here, level, settled = places[best], levels[best], 1
+    if np.hypot(*here) < NEAR:
+        old = check.likeness([guess(np.zeros(2))])[0]
+        return ScanFit(acquisition.illumination, float(old.mean()), float(old.mean()), 0.0)
     old, new = check.likeness([guess(np.zeros(2)), guess(here)])
     evidence = in_standard_errors(new - old)
-    if evidence < CERTAIN or np.hypot(*here) < NEAR:
+    if evidence < CERTAIN:
         return ScanFit(acquisition.illumination, float(old.mean()), float(old.mean()), 0.0)
     return ScanFit(guess(here).illumination, float(old.mean()), float(new.mean()), evidence)
