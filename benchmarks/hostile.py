@@ -28,7 +28,7 @@ from benchmarks import fpm_rs_peer, ptylab_hostile
 from benchmarks.heldout import plain_epry
 from benchmarks.real import REFERENCE, reference
 from benchmarks.report import bar, table
-from fouriscope.acquisition import Acquisition, CorrectedFrames, survey_frames
+from fouriscope.acquisition import Acquisition, CalibratedFrames, CorrectedFrames, survey_frames
 from fouriscope.acquisition.corrections import Corrections
 from fouriscope.acquisition.suggestions import veil
 from fouriscope.acquisition.survey import RIM
@@ -111,7 +111,10 @@ def without_veil(data: Acquisition) -> Acquisition:
     """Without the stray light of dark frames, which ``fouriscope import`` finds and takes off for whoever uses it."""
     outside = np.hypot(*data.illumination.directions(data.patch_center).T) > (1 + RIM) * data.optics.na
     level = veil(survey_frames(data.frames), offset=0.0, outside=outside)
-    return replace(data, frames=CorrectedFrames(data.frames, Corrections(background=level)))
+    counts = data.frames
+    assert isinstance(counts, CalibratedFrames)
+    corrections = Corrections(offset=counts.offset, background=level * counts.gain, gain=counts.gain)
+    return replace(data, frames=CorrectedFrames(counts.frames, corrections))
 
 
 def directions_off(result: Result, truth: Truth) -> float:

@@ -90,8 +90,8 @@ def reconstruct(
         Frames per iteration. By default a third of them (20 to 60) for "spectral", a tenth (30 to 60) if the loss is
         found from the noise, otherwise 60, and all for "epry". ``None`` uses all of them in every iteration.
     align
-        What to find from the frames beforehand: "circles", "exposure", "focus", "na", "array", "die", "edge",
-        some of them, "all", or ``()`` for nothing; see :func:`fouriscope.align`.
+        What to find from the frames beforehand: "circles", "exposure", "focus", "response", "na", "array", "die",
+        "edge", some of them, "all", or ``()`` for nothing; see :func:`fouriscope.align`.
     calibrate
         What to refine during the run: "zernike", "pixels", "gains", "leds", some of them, or ``()`` for nothing; see
         :mod:`fouriscope.calibration`. What was found is in ``result.pupil`` and ``result.geometry``.

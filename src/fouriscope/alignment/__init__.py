@@ -11,6 +11,7 @@ from fouriscope.alignment.orientation import ORIENTATIONS, Orientation
 from fouriscope.alignment.place import PlaceFit, find_place
 from fouriscope.alignment.polish import PolishFit, polish
 from fouriscope.alignment.prediction import likeness
+from fouriscope.alignment.response import ResponseFit, find_response
 from fouriscope.alignment.rotation import RotationFit, find_rotation
 from fouriscope.alignment.scan import ScanFit, scan
 from fouriscope.alignment.sides import sides
@@ -28,6 +29,7 @@ __all__ = [
     "Orientation",
     "PlaceFit",
     "PolishFit",
+    "ResponseFit",
     "RotationFit",
     "ScanFit",
     "Trials",
@@ -38,6 +40,7 @@ __all__ = [
     "find_focus",
     "find_na",
     "find_place",
+    "find_response",
     "find_rotation",
     "likeness",
     "polish",

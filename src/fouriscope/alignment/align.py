@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.acquisition.straightening import straightened
 from fouriscope.alignment.array import Motion
 from fouriscope.alignment.brightness import bright_gains, holds_direct_light
 from fouriscope.alignment.edge import explained
@@ -17,6 +18,7 @@ from fouriscope.alignment.sides import sides
 from fouriscope.alignment.steps import (
     Tell,
     aperture,
+    bent,
     better_of,
     by_bright_frames,
     by_trials,
@@ -37,6 +39,7 @@ SEARCHES = {
     "circles": "place of the LED array",
     "exposure": "exposure of the dark field",
     "focus": "focus",
+    "response": "response of the camera",
     "array": "rotation and height of the LED array",
     "na": "aperture",
     "die": "size of the LEDs",
@@ -54,10 +57,13 @@ class Alignment:
         The acquisition as aligned.
     notes
         What was found, one line each.
+    power
+        p, if counts were found to be the power p of the intensity; the frames of ``acquisition`` are straightened.
     """
 
     acquisition: Acquisition
     notes: tuple[str, ...]
+    power: float = 1.0
 
 
 @door
@@ -68,6 +74,7 @@ def align(
     exposure: bool = True,
     focus: bool = True,
     focus_reach: float = 300e-6,
+    response: bool = True,
     na: bool = True,
     array: bool = True,
     die: bool = True,
@@ -84,17 +91,19 @@ def align(
     2. ``exposure``: find how much longer dark-field frames were exposed (:func:`~fouriscope.alignment.find_exposure`):
        until that is known, no short reconstruction can tell anything else;
     3. ``focus``: search for the defocus within ±``focus_reach`` (:func:`~fouriscope.alignment.find_focus`);
-    4. ``array``: turn the array to where inner LEDs predict outer ones (:func:`~fouriscope.alignment.find_rotation`),
+    4. ``response``: find whether counts are a power of the intensity (:func:`~fouriscope.alignment.find_response`). If
+       so, the frames are straightened, and the searches so far are repeated;
+    5. ``array``: turn the array to where inner LEDs predict outer ones (:func:`~fouriscope.alignment.find_rotation`),
        move it as a rigid body (:func:`~fouriscope.alignment.refine_array`), and turn it once more;
-    5. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`). It comes late, because
+    6. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`). It comes late, because
        a wrong aperture can make up for an array in the wrong place. If another aperture is found, the searches before
        are repeated with it, and it is used unless unseen frames are then predicted worse;
-    6. ``die``: find how large the LEDs are (:func:`~fouriscope.alignment.find_die`), now that their places are known;
-    7. exposure and focus again, with what is known by now;
-    8. array and focus once more, by cross-validation: each frame is predicted from the others, and what predicts them
+    7. ``die``: find how large the LEDs are (:func:`~fouriscope.alignment.find_die`), now that their places are known;
+    8. exposure and focus again, with what is known by now;
+    9. array and focus once more, by cross-validation: each frame is predicted from the others, and what predicts them
        better is used (:func:`~fouriscope.alignment.polish`). If all that was found does not predict them clearly better
        than the description, a search from the description is compared with it;
-    9. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`), and those
+    10. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`), and those
        whose frames show that they lie on its other side. Their direct light passes in part, or is where it should not
        be. No direction nearby explains that, and an object that is forced to explain it gets stripes. If the size of
        the LEDs explains it, and they hold as much light as it says, they are kept. So are frames that a reconstruction
@@ -109,7 +118,7 @@ def align(
     ----------
     acquisition
         The frames, and the microscope as described.
-    circles, exposure, focus, na, array, die, edge
+    circles, exposure, focus, response, na, array, die, edge
         Which searches to make, as above.
     focus_reach
         How far to search for the focus, to both sides, in metres.
@@ -121,7 +130,7 @@ def align(
         Called before each search with its name and number. A search that is repeated keeps its number.
     """
     notes: list[str] = []
-    wanted = (circles, exposure, focus, array, na, die, edge)
+    wanted = (circles, exposure, focus, response, array, na, die, edge)
     searches = [name for name, is_wanted in zip(SEARCHES, wanted, strict=True) if is_wanted]
 
     def begin(name: str) -> None:
@@ -145,19 +154,30 @@ def align(
         if focus:
             begin("focus")
             data = focused(data, focus_reach, say)
+        return data
+
+    def turned(data: Acquisition) -> Acquisition:
         if array:
             begin("array")
             data = by_trials(data, motions, say)
         return data
 
-    if exposure and (gains := bright_gains(acquisition)) is not acquisition.gains:
-        acquisition = replace(acquisition, gains=gains)
-    described, acquisition = acquisition, placed(acquisition)
+    given = acquisition.gains
+    described, power = _with_bright_gains(acquisition) if exposure else acquisition, 1.0
+    acquisition = placed(described)
+    if response:
+        begin("response")
+        power = bent(acquisition, say, exposure=exposure)
+        if power != 1.0:
+            straight = replace(described, frames=straightened(described.frames, power))
+            described = _with_bright_gains(replace(straight, gains=given)) if exposure else straight
+            acquisition = placed(described)
+    acquisition = turned(acquisition)
     if na:
         begin("na")
         found = aperture(acquisition, described.illumination, say)
         if found != described.optics.na:
-            other = placed(replace(described, optics=replace(described.optics, na=found)))
+            other = turned(placed(replace(described, optics=replace(described.optics, na=found))))
             acquisition = unless_predicted_worse(other, acquisition, f"aperture: NA {found:.4f}", say)
     if die:
         begin("die")
@@ -203,7 +223,12 @@ def align(
             weights = acquisition.frame_weights
             weights[leaking] = 0
             acquisition = _weighed(acquisition, weights)
-    return Alignment(acquisition, tuple(notes))
+    return Alignment(acquisition, tuple(notes), power)
+
+
+def _with_bright_gains(acquisition: Acquisition) -> Acquisition:
+    gains = bright_gains(acquisition)
+    return acquisition if gains is acquisition.gains else replace(acquisition, gains=gains)
 
 
 def _listed(leds: NDArray[np.int64]) -> str:

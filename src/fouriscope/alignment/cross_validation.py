@@ -51,11 +51,13 @@ class CrossValidation:
         Whether each frame may be asked: :func:`askable` ones.
     seed
         Of the random folds.
+    unseen
+        What predictions are compared with, if not with the frames of the trials.
     """
 
-    def __init__(self, trials: Trials, askable: NDArray[np.bool_], seed: int) -> None:
+    def __init__(self, trials: Trials, askable: NDArray[np.bool_], seed: int, *, unseen: Unseen | None = None) -> None:
         asked = np.random.default_rng(seed).permutation(np.flatnonzero(askable))
-        self.trials, self.unseen = trials, Unseen(trials)
+        self.trials, self.unseen = trials, Unseen(trials) if unseen is None else unseen
         needed = min(FOLDS, math.ceil(FOLDS * ENOUGH / max(len(asked), 1)))
         self.folds = [asked[fold::FOLDS] for fold in range(needed)]
         self.frames, self.reconstructions = sum(map(len, self.folds)), 0

@@ -85,11 +85,16 @@ class Unseen:
 
     def correlations(self, model: ForwardModel, x: RealArray, leds: NDArray[np.int64]) -> Floats:
         """Of the amplitudes of ``leds`` with those that the object x predicts; no exposure or gain changes them."""
-        predicted = _centred(np.sqrt(np.asarray(model.intensity(x, leds), np.float64)), self.counts[leds])
+        intensities = self.seen_as(np.asarray(model.intensity(x, leds), np.float64), leds)
+        predicted = _centred(np.sqrt(intensities), self.counts[leds])
         measured = self.amplitudes[leds]
         norms = np.linalg.norm(predicted, axis=(1, 2)) * np.linalg.norm(measured, axis=(1, 2))
         products = np.einsum("brc,brc->b", predicted, measured)
         return np.asarray(np.divide(products, norms, out=np.zeros_like(products), where=norms > 0))
+
+    def seen_as(self, intensities: Floats, leds: NDArray[np.int64]) -> Floats:
+        """Predicted ``intensities`` of ``leds`` in the units of the frames with which they are compared."""
+        return intensities
 
 
 def _centred(images: Floats, counts: NDArray[np.bool_]) -> Floats:

@@ -22,6 +22,7 @@ from fouriscope.alignment.orientation import AS_DESCRIBED
 from fouriscope.alignment.place import CLEARLY, find_place
 from fouriscope.alignment.polish import polish
 from fouriscope.alignment.prediction import likeness
+from fouriscope.alignment.response import find_response
 from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.scan import scan
 from fouriscope.alignment.trials import Trials
@@ -82,6 +83,19 @@ def exposed(acquisition: Acquisition, before: NDArray[Any] | None, say: Tell, *,
         f"predict; most likely they were exposed {'longer' if fit.ratio > 1 else 'shorter'}"
     )
     return replace(acquisition, gains=fit.gains)
+
+
+def bent(acquisition: Acquisition, say: Tell, *, exposure: bool) -> float:
+    """The power of the intensity that counts are, as far as unseen frames tell."""
+    fit = find_response(acquisition, exposure=exposure)
+    if fit is None or not fit.changed:
+        return 1.0
+    say(
+        f"response: counts are the power {fit.power:.2f} of the intensity (gamma, as in pictures made for screens); "
+        f"unseen frames are predicted better so (correlation {fit.tried[1.0]:.3f} → {fit.tried[fit.power]:.3f}, by "
+        f"{fit.evidence:.1f} standard errors)"
+    )
+    return fit.power
 
 
 def by_trials(acquisition: Acquisition, motions: Sequence[Motion], say: Tell) -> Acquisition:

@@ -184,20 +184,26 @@ def _without_the_edge(patch: Acquisition) -> NDArray[np.float64]:
 
 def most_detailed_patch(acquisition: Acquisition, side: int) -> Acquisition:
     """The part of at most ``side`` × ``side`` pixels with the most fine structure, kept in memory."""
+    return patch_at(acquisition, most_detailed_place(acquisition, side))
+
+
+def most_detailed_place(acquisition: Acquisition, side: int) -> tuple[int, int, int, int]:
+    """(top, left, rows, columns) of the part of at most ``side`` × ``side`` pixels with the most fine structure."""
     rows, columns = acquisition.frame_shape
     height, width = min(side, rows), min(side, columns)
-    top, left = (rows - height) // 2, (columns - width) // 2
     # Directions without a height are known at the centre only: there the patch must stay.
     movable = getattr(acquisition.illumination, "height", None) is not None
     if movable and (height, width) != (rows, columns):
-        top, left = most_detailed_corner(acquisition, height, width)
+        return (*most_detailed_corner(acquisition, height, width), height, width)
+    return (rows - height) // 2, (columns - width) // 2, height, width
+
+
+def patch_at(acquisition: Acquisition, place: tuple[int, int, int, int]) -> Acquisition:
+    """The part of ``acquisition`` at (top, left, rows, columns), kept in memory."""
+    top, left, height, width = place
     part = (slice(top, top + height), slice(left, left + width))
     center = center_of_region(
-        acquisition.patch_center,
-        (top, left, height, width),
-        acquisition.frame_shape,
-        acquisition.optics.pixel,
-        acquisition.illumination,
+        acquisition.patch_center, place, acquisition.frame_shape, acquisition.optics.pixel, acquisition.illumination
     )
     stack = np.stack([np.asarray(acquisition.frames.frame(led)[part]) for led in range(len(acquisition))])
     return replace(
@@ -205,7 +211,7 @@ def most_detailed_patch(acquisition: Acquisition, side: int) -> Acquisition:
         frames=ArrayFrames(stack.astype(np.float32)),
         mask=None if acquisition.mask is None else _part_of_mask(acquisition, part),
         patch_center=center,
-        periodic=acquisition.periodic and (height, width) == (rows, columns),
+        periodic=acquisition.periodic and (height, width) == acquisition.frame_shape,
         truth=None,
     )
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from fouriscope import settings
-from fouriscope.acquisition import Acquisition
+from fouriscope.acquisition import Acquisition, CorrectedFrames
+from fouriscope.acquisition.straightening import above
 from fouriscope.alignment import Alignment, align
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import LEDArray, Multiplexed
@@ -47,12 +48,27 @@ def with_alignment(document: dict[str, Any], alignment: Alignment) -> dict[str, 
     weights = {} if acquisition.weights is None else {"weights": np.asarray(acquisition.weights, float).tolist()}
     gains = {} if acquisition.gains is None else {"brightness": np.asarray(acquisition.gains).tolist()}
     return document | {
-        "frames": document["frames"] | gains | weights,
+        "frames": _straight(document["frames"], alignment) | gains | weights,
         "microscope": document["microscope"] | {"na": acquisition.optics.na},
         "illumination": _lights(acquisition, document["illumination"]),
         "pupil": document["pupil"] | {"defocus": acquisition.pupil.defocus},
         "alignment": document["alignment"] | settings.switched(settings.Alignment, ()),
     }
+
+
+def _straight(frames: dict[str, Any], alignment: Alignment) -> dict[str, Any]:
+    """[frames] as it describes straightened frames: every level in counts is one after the power."""
+    if alignment.power == 1.0:
+        return frames
+    straight = alignment.acquisition.frames
+    assert isinstance(straight, CorrectedFrames)
+    found = straight.corrections
+    levels: dict[str, Any] = {"offset": found.offset, "floor": found.floor, "gain": found.gain}
+    if found.background is not None and not isinstance(found.background, str):
+        levels["background"] = np.asarray(found.background).tolist()
+    if isinstance(frames.get("saturation"), int | float):
+        levels["saturation"] = float(above(frames["saturation"], 0.0, alignment.power))
+    return frames | levels | {"amplitude": False, "power": found.power}
 
 
 def _lights(acquisition: Acquisition, before: dict[str, Any]) -> dict[str, Any]:

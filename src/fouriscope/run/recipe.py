@@ -20,7 +20,16 @@ MEASURED: dict[str, tuple[str, dict[str, Any]]] = {
     "object": ('the complex wave behind the sample; "phase" for a sample that does not absorb', {"model": "wave"}),
     "alignment": (
         "found from the frames before the reconstruction; kept as described if that explains the frames as well",
-        {"circles": True, "exposure": True, "focus": True, "na": True, "array": True, "die": True, "edge": True},
+        {
+            "circles": True,
+            "exposure": True,
+            "focus": True,
+            "response": True,
+            "na": True,
+            "array": True,
+            "die": True,
+            "edge": True,
+        },
     ),
     "calibration": (
         "refined during the reconstruction: aberrations, the rest of the pupil, brightness of each LED",

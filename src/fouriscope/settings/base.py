@@ -21,8 +21,8 @@ Radius = Annotated[float, Field(ge=0, le=1e3)]
 Thickness = Annotated[float, Field(ge=0, le=1)]
 RefractiveIndex = Annotated[float, Field(ge=0.5, le=10)]
 # Counts of a camera and factors between them: far beyond any real camera, and far from where numbers overflow.
-Counts = Annotated[float, Field(ge=-1e12, le=1e12)]
-Factor = Annotated[float, Field(ge=1e-12, le=1e12)]
+Counts = Annotated[float, Field(ge=-1e15, le=1e15)]
+Factor = Annotated[float, Field(ge=1e-15, le=1e15)]
 Weight = Annotated[float, Field(ge=0, le=1e12)]
 Power = Annotated[float, Field(ge=0.01, le=100)]
 

@@ -54,6 +54,9 @@ class Alignment(Section):
     focus_reach: Annotated[float, Field(gt=0, lt=0.1)] = Field(
         default=300e-6, description="how far to search for the focus, to both sides, in metres"
     )
+    response: bool = Field(
+        default=False, description="find whether counts are a power of the intensity: `frames.power`"
+    )
     na: bool = Field(default=False, description="find `microscope.na`, from 0.7 to 1.2 times the one given")
     array: bool = Field(
         default=False,
