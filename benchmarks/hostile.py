@@ -41,9 +41,10 @@ COUNT = 50
 Field = NDArray[Any]
 
 
-def default(acquisition: Acquisition) -> Result:
-    """What somebody gets who sets nothing."""
-    return fs.reconstruct(acquisition)
+def default(acquisition: Acquisition) -> tuple[Acquisition, Result]:
+    """The frames as ``fs.reconstruct`` aligns them, and what somebody gets from it who sets nothing."""
+    found = fs.align(acquisition).acquisition
+    return found, fs.reconstruct(found, align=())
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,9 @@ def one(seed: int, peers: dict[str, Callable[[Believed], Field]]) -> dict[str, A
     raw, truth = microscope.acquire(seed)
     data = without_veil(raw)
     started = time.perf_counter()
-    result = default(data)
+    aligned, result = default(data)
     seconds = time.perf_counter() - started
-    beliefs = [Believed("as described", raw), as_found(data, result)]
+    beliefs = [Believed("as described", raw), as_found(aligned, result)]
     errors = {"default": field_error(result.transmittance, truth)}
     for name, method in peers.items():
         errors[name] = min(_error(method, belief, truth) for belief in beliefs)

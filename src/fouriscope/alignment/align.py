@@ -92,7 +92,9 @@ def align(
        until that is known, no short reconstruction can tell anything else;
     3. ``focus``: search for the defocus within ±``focus_reach`` (:func:`~fouriscope.alignment.find_focus`);
     4. ``response``: find whether counts are a power of the intensity (:func:`~fouriscope.alignment.find_response`). If
-       so, the frames are straightened, and the searches so far are repeated;
+       so, the frames are straightened, and the searches so far are repeated. If unseen frames no longer confirm it
+       when all else is known, all searches are repeated without it: LEDs on the wrong side of the pupil's edge have
+       looked like a power;
     5. ``array``: turn the array to where inner LEDs predict outer ones (:func:`~fouriscope.alignment.find_rotation`),
        move it as a rigid body (:func:`~fouriscope.alignment.refine_array`), and turn it once more;
     6. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`). It comes late, because
@@ -162,15 +164,15 @@ def align(
             data = by_trials(data, motions, say)
         return data
 
-    given = acquisition.gains
-    described, power = _with_bright_gains(acquisition) if exposure else acquisition, 1.0
+    given = acquisition
+    described, power = _with_bright_gains(given) if exposure else given, 1.0
     acquisition = placed(described)
     if response:
         begin("response")
         power = bent(acquisition, say, exposure=exposure)
         if power != 1.0:
-            straight = replace(described, frames=straightened(described.frames, power))
-            described = _with_bright_gains(replace(straight, gains=given)) if exposure else straight
+            straight = replace(given, frames=straightened(given.frames, power))
+            described = _with_bright_gains(straight) if exposure else straight
             acquisition = placed(described)
     acquisition = turned(acquisition)
     if na:
@@ -199,6 +201,26 @@ def align(
             other = focused(other, focus_reach, say) if focus else other
             other = polished(other, motions, described.pupil.defocus, say, focus=focus)
             acquisition = better_of(acquisition, other, say)
+    if power != 1.0:
+        begin("response")
+        if bent(replace(acquisition, frames=given.frames, gains=given.gains), say, exposure=exposure) == 1.0:
+            say("response: with LEDs and focus as found, no power is certain; all searches are repeated without one")
+            again = align(
+                given,
+                circles=circles,
+                exposure=exposure,
+                focus=focus,
+                focus_reach=focus_reach,
+                response=False,
+                na=na,
+                array=array,
+                die=die,
+                edge=edge,
+                motions=motions,
+                tell=tell,
+                stage=stage,
+            )
+            return Alignment(again.acquisition, (*notes, *again.notes))
     if edge:
         begin("edge")
         acquisition = _weighed(acquisition, described.frame_weights)
