@@ -124,8 +124,13 @@ def find_response(acquisition: Acquisition, *, exposure: bool = True) -> Respons
         return ResponseFit(1.0, tried, 0.0)
     before, after = likeness(1.0, 1), likeness(best, 1)
     evidence = in_standard_errors(after - before)
-    gain = float(after.mean() - before.mean()) / max(1 - float(before.mean()), 1e-9)
-    return ResponseFit(best if gain > LEAST_GAIN and evidence >= CERTAIN else 1.0, tried, evidence)
+    gains = [_share(tried[1.0], tried[best]), _share(float(before.mean()), float(after.mean()))]
+    return ResponseFit(best if min(gains) > LEAST_GAIN and evidence >= CERTAIN else 1.0, tried, evidence)
+
+
+def _share(before: float, after: float) -> float:
+    """Of what ``before`` lacks of 1, the share by which ``after`` lacks less."""
+    return (after - before) / max(1 - before, 1e-9)
 
 
 def _largest_good(found: dict[float, Floats]) -> float:
