@@ -310,9 +310,7 @@ def frames_of_sized_leds(die: float) -> Acquisition:
     return replace(simulate(model, phase[:rows, :columns], seed=0), illumination=LEDS)
 
 
-NOTHING: dict[str, Any] = dict.fromkeys(
-    ("circles", "exposure", "focus", "response", "na", "array", "die"), False
-)
+NOTHING: dict[str, Any] = dict.fromkeys(("circles", "exposure", "focus", "response", "na", "array", "die"), False)
 
 
 def test_a_frame_in_the_penumbra_stays_if_the_size_of_the_leds_explains_it() -> None:
