@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +37,11 @@ class Noisy:
     phase_range: float = 0.3
     snr_db: float | None = None
     camera: Camera | None = None
+    noise: Literal["stack", "frame"] = "stack"
 
     def acquire(self, model: ForwardModel) -> Acquisition:
         truth = phase(self.image, model.object_shape, self.phase_range)
-        return simulate(model, truth, snr_db=self.snr_db, camera=self.camera, noise="stack", seed=0)
+        return simulate(model, truth, snr_db=self.snr_db, camera=self.camera, noise=self.noise, seed=0)
 
 
 PROBLEMS = {
@@ -48,6 +49,7 @@ PROBLEMS = {
     "white, 40 dB, coins": Noisy("coins", snr_db=40.0),
     "white, 40 dB, 1 rad": Noisy(phase_range=1.0, snr_db=40.0),
     "white, 30 dB": Noisy(snr_db=30.0),
+    "white, 40 dB in each frame": Noisy(snr_db=40.0, noise="frame"),
     "2,000 electrons, 2 read": Noisy(camera=Camera(photons=2000, read_noise=2, offset=100)),
     "2,000 electrons, 2 read, black level 0": Noisy(camera=Camera(photons=2000, read_noise=2)),
     "200 electrons, 2 read": Noisy(camera=Camera(photons=200, read_noise=2, offset=100)),

@@ -96,6 +96,12 @@ def test_frames_without_noise_are_explained_well_enough() -> None:
     assert fs.reconstruct(data, iterations=4 * LOOK).config["object"]["model"] == "phase"
 
 
+def test_noise_that_grows_with_the_square_of_the_light_is_no_absorption() -> None:
+    model = fs.ForwardModel(OPTICS, LEDS, (48, 48))
+    data = fs.simulate(model, shapes(model.object_shape, 0.3), snr_db=25, noise="frame", seed=0)
+    assert fs.reconstruct(data, iterations=4 * LOOK).config["object"]["model"] == "phase"
+
+
 def test_the_truth_of_a_simulation_keeps_its_grid() -> None:
     data, truth = acquired("absorbing")
     result = fs.reconstruct(replace(data, truth=np.angle(truth)))

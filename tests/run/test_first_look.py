@@ -45,7 +45,9 @@ def test_pixels_that_are_not_measured_take_no_light_away() -> None:
 def test_a_run_as_a_wave_begins_at_once() -> None:
     iterations: list[int] = []
     data = acquired(0.3, 0.1, 2000)
-    result = fs.reconstruct(data, iterations=LOOK + 5, callbacks=[lambda _, record: iterations.append(record.iteration)])
+    result = fs.reconstruct(
+        data, iterations=LOOK + 5, callbacks=[lambda _, record: iterations.append(record.iteration)]
+    )
     assert result.config["object"]["model"] == "wave"
     assert iterations == list(range(1, len(iterations) + 1))
 
