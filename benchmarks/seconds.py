@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 import time
 from itertools import product
 from typing import Any, TypeAlias
@@ -26,7 +27,7 @@ from fouriscope.solvers import Record, Solver
 
 LEVELS = (0.05, 0.03)
 # Rivals have so many times the seconds that the default took to the last level, and at most so many passes.
-PATIENCE, SWEEPS = 5.0, 200
+PATIENCE, SWEEPS = 5.0, 50
 # The default has to be first: its seconds beside those of the first rival.
 BAR = 1.0
 DEFAULT, EPRY, PTYLAB = "default", "EPRY", "PtyLab"
@@ -81,6 +82,9 @@ def main(names: list[str]) -> None:
                 found[PTYLAB] = best([of_ptylab(task, stage, most) for stage in stages(task)])
         cells = [cell for level in LEVELS for cell in _cells(name, found, level)]
         rows.append([name, *cells])
+        print(
+            *rows[-1], sep="; ", file=sys.stderr, flush=True
+        )  # the table comes when all are done, which takes minutes
     ways = (DEFAULT, EPRY, *([PTYLAB] if peer else []))
     header = [cell for level in LEVELS for cell in (*(f"{way}, {level:g}" for way in ways), "beside the first rival")]
     title = (
