@@ -12,7 +12,7 @@ from fouriscope.forward import ForwardModel
 from fouriscope.metrics import snr
 from fouriscope.priors import TV
 from fouriscope.solvers import Iterations
-from fouriscope.solvers.strength import _probed, noise_temperature
+from fouriscope.solvers.strength import noise_temperature
 from tests.conftest import LEDS, OPTICS
 from tests.solvers.problems import make_solver, noisy, phase_problem, shapes
 
@@ -54,17 +54,6 @@ def test_only_some_leds_are_probed_and_the_rest_accounted_for(
 ) -> None:
     monkeypatch.setattr("fouriscope.solvers.strength.LEDS_PROBED", 16)
     assert temperature(fidelity, seeds=12) == pytest.approx(2 * SIGMA**2 / 49, rel=0.2)
-
-
-def test_bright_and_dark_frames_are_probed_in_proportion() -> None:
-    bright = np.arange(300) < 30
-    for seed in range(3):
-        leds = _probed(np.arange(300), bright, np.random.default_rng(seed))
-        assert (len(np.unique(leds)), bright[leds].sum()) == (64, 6)
-    few = _probed(np.arange(40), bright, np.random.default_rng(0))
-    np.testing.assert_array_equal(few, np.arange(40))
-    for only in (np.ones(300, bool), np.zeros(300, bool)):
-        assert len(_probed(np.arange(300), only, np.random.default_rng(0))) == 64
 
 
 def test_masked_pixels_may_hold_anything(fidelity: DataFidelity) -> None:

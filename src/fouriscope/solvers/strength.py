@@ -34,7 +34,7 @@ def noise_temperature(
     ``LEDS_PROBED`` LEDs. The variance of a mean falls with the number of measurements, hence the factor B / J for a
     ``population`` of J. Returns NaN where the fidelity is not convex enough around x to tell.
     """
-    leds = _probed(population, fidelity.model.geometry.bright_field, rng)
+    leds = np.sort(rng.choice(population, min(LEDS_PROBED, len(population)), replace=False))
     batch = Minibatch(leds, np.ones(len(leds)), len(leds))
     sigmas = _residual_noise(fidelity, x, leds)
     noisier = DataFidelity(
@@ -51,22 +51,6 @@ def noise_temperature(
     if not trace > 0:
         return math.nan
     return covariance / trace * batch.size / len(population)
-
-
-def _probed(
-    population: NDArray[np.int64], bright_field: NDArray[np.bool_], rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """At most ``LEDS_PROBED`` of a population, bright field and dark field in proportion.
-
-    There are few bright-field frames, and most of the noise comes from them if noise grows with the light. Drawn by
-    chance, their number would differ by a third from time to time, and T with it.
-    """
-    if len(population) <= LEDS_PROBED:
-        return np.sort(population)
-    bright, dark = (population[bright_field[population] == side] for side in (True, False))
-    count = min(max(round(LEDS_PROBED * len(bright) / len(population)), min(len(bright), 1)), len(bright))
-    drawn = rng.choice(bright, count, replace=False), rng.choice(dark, LEDS_PROBED - count, replace=False)
-    return np.sort(np.concatenate(drawn))
 
 
 def _residual_noise(fidelity: DataFidelity, x: RealArray, leds: NDArray[np.int64]) -> dict[int, float]:
