@@ -15,6 +15,8 @@ from fouriscope.reconstruction import reconstruct
 # How much larger the error, and the time, may be than those of the best choice by hand: 0.2 dB for phases, 5 % of the
 # NRMSE for complex fields, a tenth of the time.
 PHASE_BAR, COMPLEX_BAR, TIME_BAR = 10 ** (0.2 / 20), 1.05, 1.1
+# The default and the best choice run so often, unless one run takes longer than so many seconds.
+TURNS, LONG = 3, 30.0
 # EPRY that recovers the pupil is a peer, not a choice of ours.
 PEER = "EPRY"
 
@@ -59,8 +61,13 @@ def main() -> None:
 
 
 def _report(name: str, task: Task) -> None:
-    found = {"default": timed(task, {})} | {way: timed(task, how) for way, how in choices(task).items()}
+    ways: dict[str, dict[str, Any]] = {"default": {}} | choices(task)
+    found = {way: timed(task, how) for way, how in ways.items()}
     best = min((way for way in found if way not in ("default", PEER)), key=lambda way: found[way][0])
+    if found["default"][1] < LONG:  # others use the machine too: both take turns, and the fastest of each counts
+        for _ in range(TURNS - 1):
+            for way in ("default", best):
+                found[way] = min(found[way], timed(task, ways[way]), key=lambda measured: measured[1])
     error, seconds = (mine / theirs for mine, theirs in zip(found["default"], found[best], strict=True))
     limit = COMPLEX_BAR if task.complex else PHASE_BAR
     judged = [

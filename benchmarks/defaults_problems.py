@@ -44,6 +44,10 @@ class Task:
     free: bool = False
 
     def error(self, result: Result) -> float:
+        """The error of what a run has found."""
+        return self.error_of(result.transmittance)
+
+    def error_of(self, field: NDArray[Any]) -> float:
         """NRMSE of the field in the band of the LEDs, after the best factor (and shift, if that is free).
 
         All are compared on the smallest grid that holds the band: a wave has no other frequencies. Of a field that goes
@@ -51,7 +55,7 @@ class Task:
         """
         data = self.data
         grid = ForwardModel(data.optics, data.illumination, data.frame_shape, object="wave").object_shape
-        found = resampled(result.transmittance, grid)
+        found = resampled(field, grid)
         if data.periodic:
             truth = resampled(self.truth, grid)
             plain = field_nrmse(found, truth)

@@ -31,7 +31,7 @@ WAVE = fs.DataFidelity(fs.ForwardModel(OPTICS, LEDS, (24, 24), object="wave"), D
 
 @cache
 def reconstructed() -> fs.Result:
-    return fs.reconstruct(DATA, batch=12, iterations=2, seed=0)
+    return fs.reconstruct(DATA, object="phase", batch=12, iterations=2, seed=0)
 
 
 def result(**changes: Any) -> fs.Result:

@@ -20,7 +20,8 @@ from fouriscope.priors import PriorLike
 from fouriscope.run import Result
 from fouriscope.run.aligned import aligned
 from fouriscope.run.assemble import build_solver, build_stop
-from fouriscope.run.doubt import BEGINS_AGAIN, Doubt
+from fouriscope.run.doubt import AS_A_WAVE, BEGINS_AGAIN, Doubt
+from fouriscope.run.first_look import why_no_phase
 from fouriscope.run.progress import shown_progress
 from fouriscope.run.provenance import FrameDigest, provenance
 from fouriscope.run.rehearsal import rehearsed
@@ -54,9 +55,10 @@ def reconstruct(
     microscope is aligned and calibrated from the frames, and the wave behind the sample is found by "spectral" steps
     with the amplitude loss, TV and a start by EPRY, in 150 iterations. For a simulated field that repeats itself
     (``data.periodic``), whose microscope is known exactly, it is a phase object, "pnp" steps with the loss that
-    fits the noise, TV and a flat start, in 300 iterations, and neither alignment nor calibration. If a phase leaves
-    much more of the frames than noise, the run begins again: a wave with "spectral" steps, a warm-up and Zernike modes
-    of the pupil, until it no longer moves. (Callbacks see both.)
+    fits the noise, TV and a flat start, in 300 iterations, and neither alignment nor calibration. If two sweeps
+    of EPRY show a sample that absorbs, or a phase with whole turns, it is a wave with "spectral" steps, a warm-up and
+    Zernike modes of the pupil, until it no longer moves. If only the run shows that a phase leaves much more of the
+    frames than noise, it begins again in this way. (Callbacks see both.)
 
     What you set is used, and the rest follows the recipe, with two exceptions. With another object or loss than those
     of "spectral", the method is "pnp". "epry" takes no prior, and for measured frames it begins flat, recovers the
@@ -155,11 +157,15 @@ def reconstruct(
         shown.stage("reading the frames")
         digest = FrameDigest(data.frames.shape)
         data.check_frames(digest.add)
+        may_be_doubted = data.periodic and config.object.model == "phase" and leaves_object_open(choices)
+        if may_be_doubted and (reason := why_no_phase(data, config.engine)) is not None:
+            shown.stage(f"{reason}: {AS_A_WAVE}")
+            chosen = choose(data, measured=False, unexplained=True, **choices)
+            config, rule, may_be_doubted = chosen.config, build_stop(chosen.config.stop), False
         config = rehearsed(data, config, **chosen.objects, stage=shown.stage)
         solver = build_solver(data, config, **chosen.objects)
         shown.stage("starting the solver (on a new machine it is compiled first)")
-        phase_alone = config.object.model == "phase" and leaves_object_open(choices)
-        doubt = Doubt() if data.periodic and phase_alone else None
+        doubt = Doubt() if may_be_doubted else None
         history = solver.solve(rule, [shown, *callbacks] if doubt is None else [shown, *callbacks, doubt])
         if doubt is not None and doubt.asks_again(solver, rule):
             shown.stage(BEGINS_AGAIN)

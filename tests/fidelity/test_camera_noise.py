@@ -63,6 +63,24 @@ def test_photons_alone(model: fs.ForwardModel, light: NDArray[Any]) -> None:
     assert noise.background < 0.003
 
 
+@pytest.mark.parametrize("share", [0.01, 0.03])
+def test_noise_that_is_a_share_of_each_frame(model: fs.ForwardModel, light: NDArray[Any], share: float) -> None:
+    sigma = share * np.sqrt(np.mean(light**2, axis=(1, 2), keepdims=True))
+    noise = found(model, light + sigma * np.random.default_rng(4).normal(size=light.shape))
+    assert noise.relative == pytest.approx(share**2, rel=0.2)
+    assert noise.variance(np.asarray(1.0)) == pytest.approx(share**2, rel=0.2)
+    assert noise.background < 1e-4
+    assert "% of the light" in str(noise)
+
+
+def test_a_camera_has_no_such_share(model: fs.ForwardModel, light: NDArray[Any]) -> None:
+    rng = np.random.default_rng(5)
+    for electrons in (200.0, 20_000.0):
+        noise = found(model, (rng.poisson(light * electrons) + rng.normal(0, 2.0, light.shape)) / electrons)
+        assert noise.relative == 0
+        assert "% of the light" not in str(noise)
+
+
 def test_eight_bits(model: fs.ForwardModel, light: NDArray[Any]) -> None:
     """The converter's steps are noise of a twelfth of their square."""
     rng = np.random.default_rng(3)

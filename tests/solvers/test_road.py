@@ -69,13 +69,20 @@ class TestTheRoad:
             road.loss(k).epsilon for k in range(0, 110, 10)
         )
 
+    def test_a_road_may_lead_down(self) -> None:
+        road = Road(CameraNoise(1e-12, 1e-8, 1e-4), 0.003, 0.00003, LIGHT)
+        assert road.length == pytest.approx(80)
+        assert road.loss(10) == CameraLoss(0.003)
+        assert road.loss(45).epsilon == pytest.approx(0.0003)
+        assert road.loss(80) == road.last_loss == CameraLoss(0.00003)
+
     def test_a_road_that_is_over_at_once(self) -> None:
-        road = Road(CameraNoise(1e-6, 1e-3), 0.003, 0.001, LIGHT)
-        assert road.loss(11) == road.last_loss == CameraLoss(0.001)
+        road = Road(CameraNoise(1e-6, 1e-3), 0.003, 0.003, LIGHT)
+        assert road.loss(0) == road.last_loss == CameraLoss(0.003)
 
     def test_values_bring_it_back(self) -> None:
         for fitting in (0.1, math.inf):
-            road = Road(CameraNoise(1e-4, 1e-3), 0.01, fitting, LIGHT)
+            road = Road(CameraNoise(1e-4, 1e-3, 1e-5), 0.01, fitting, LIGHT)
             again = Road.loaded(road.values(), road.brightness)
             assert (again.noise, again.start, again.fitting) == (road.noise, road.start, road.fitting)
 
@@ -91,6 +98,17 @@ class TestTheRoad:
             rng = np.random.default_rng(0)
             measured.append(noise_temperature(fidelity, data.truth.astype(np.float32), population, rng))
         assert road.strength_factor(25) == pytest.approx(measured[0] / measured[1], rel=0.5)
+
+
+def test_dark_frames_that_show_little_but_light_may_count_in_full(model: fs.ForwardModel, phase: NDArray[Any]) -> None:
+    ends = []
+    for snr in (40, 5):
+        fidelity = DataFidelity.of(fs.simulate(model, phase, snr_db=snr, noise="frame", seed=0), model)
+        road = Road.of(fidelity, np.arange(len(model)))
+        dark = road.brightness[road.brightness < 0.1].mean()
+        ends.append(road.end / dark)
+    assert ends[0] < 0.1
+    assert ends[1] > 1
 
 
 def test_misfits_of_the_truth_are_the_same_all_along_the_road(data: fs.Acquisition, model: fs.ForwardModel) -> None:

@@ -95,7 +95,9 @@ def show_info(
         console.print(f"{escape(str(sheet))}: contact sheet")
     if as_json:
         told |= {"frames": frames_told(survey, geometry, rejected, strange, each=frames), "sheet": sheet}
-        told["noise"] = None if noise is None else {"read": noise.read, "photon": noise.photon}
+        told["noise"] = (
+            None if noise is None else {"read": noise.read, "photon": noise.photon, "relative": noise.relative}
+        )
         print_json("info", told | {"warnings": worries, "ready": not refusal, "refusal": refusal, "verdict": verdict})
     return REFUSED if refusal else 0
 

@@ -1,4 +1,4 @@
-"""What a camera adds to the light, found from the frames: noise of variance a + b·I."""
+"""What a camera adds to the light, found from the frames: noise of variance a + b·I, or more where light is bright."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ FEWEST = 200
 CLIPPED, MEAN_CLIPPED = 6.0, 0.9742
 # Photon noise counts as found if it is this many standard errors above 0.
 EVIDENCE = 3.0
+# Noise grows faster than the light if the brightest pixels have so many times the variance of the line a + b·I.
+FASTER = 2.0
 # At most this many bright-field frames are used, and as many others.
 FRAMES_ASKED = 32
 TINY = 1e-150
@@ -31,7 +33,7 @@ TINY = 1e-150
 
 @dataclass(frozen=True)
 class CameraNoise:
-    """Noise of variance a + b·I, in units of the bright field.
+    """Noise of variance a + b·I + c·I², in units of the bright field.
 
     Parameters
     ----------
@@ -39,26 +41,34 @@ class CameraNoise:
         a, the variance without light: read noise, quantisation, dark current.
     photon
         b, the variance that light adds per unit: one over the number of electrons of the bright field.
+    relative
+        c, the variance that grows with the square of the light: pixels of different sensitivity, or frames whose noise
+        is a share of their own light. 0 unless it is seen clearly.
     """
 
     read: float
     photon: float
+    relative: float = 0.0
 
     @property
     def background(self) -> float:
-        """ε = a/b + 3b/8, with which the camera loss fits the noise. It is infinite if all noise is read noise.
+        """ε = a/(b + c) + 3b/8, with which the camera loss fits the noise. It is infinite if all noise is read noise.
 
-        The second term is about a third of an electron. It keeps the logarithm finite if there is no read noise.
+        With it the darkest pixels and the bright field count as their noise says. The second term is about a third of
+        an electron. It keeps the logarithm finite if there is no read noise.
         """
-        return self.read / self.photon + 0.375 * self.photon if self.photon > 0 else math.inf
+        growing = self.photon + self.relative
+        return self.read / growing + 0.375 * self.photon if growing > 0 else math.inf
 
     def variance(self, intensity: NDArray[Any]) -> NDArray[np.float64]:
-        """a + b·I."""
-        return np.asarray(self.read + self.photon * np.maximum(intensity, 0.0), np.float64)
+        """a + b·I + c·I²."""
+        light = np.maximum(intensity, 0.0)
+        return np.asarray(self.read + (self.photon + self.relative * light) * light, np.float64)
 
     def __str__(self) -> str:
         light = f"{1 / self.photon:,.0f} electrons in the bright field" if self.photon > 0 else "no photon noise found"
-        return f"read noise of {math.sqrt(self.read):.2g} of the bright field, {light}"
+        share = f", {100 * math.sqrt(self.relative):.2g} % of the light" if self.relative > 0 else ""
+        return f"read noise of {math.sqrt(self.read):.2g} of the bright field, {light}{share}"
 
 
 @door
@@ -71,7 +81,8 @@ def camera_noise(
     corners leaves a noise n(x) whose variance follows a + b·I(x) locally. The pixels of all frames are sorted into
     classes of brightness. The clipped mean of n² is the variance of each class (structure that reaches a corner changes
     only few pixels). A weighted least-squares line through these variances gives a and b. Photon noise must be certain:
-    b is 0 unless it is three standard errors above 0.
+    b is 0 unless it is three standard errors above 0. If the brightest pixels have twice the variance of this line or
+    more, noise grows faster than the light, and a parabola takes the place of the line.
 
     Parameters
     ----------
@@ -179,8 +190,24 @@ def _line(light: NDArray[np.float64], squares: NDArray[np.float64], independent:
         slope = float(np.sum(weights * (level - middle) * variance) / spread) if spread > 0 else 0.0
         photon = slope if slope * math.sqrt(spread) > EVIDENCE else 0.0
         read = float(np.average(variance - photon * level, weights=weights))
+    if variance[-1] > FASTER * (read + photon * level[-1]):
+        return _parabola(level, variance, size)
     # With an offset in the frames, the line crosses zero before there is light. Then the darkest pixels give a.
     return CameraNoise(max(read, 0.0) or float(variance[0]), photon)
+
+
+def _parabola(level: NDArray[np.float64], variance: NDArray[np.float64], size: NDArray[np.float64]) -> CameraNoise:
+    """a, b and c ≥ 0 from the variances of classes of ``size`` independent values each."""
+    from scipy.optimize import nnls
+
+    columns = np.stack([np.ones_like(level), np.maximum(level, 0.0), level**2], axis=1)
+    expected = variance
+    for _ in range(5):
+        weights = np.sqrt(size) / np.maximum(expected, TINY)
+        found, _ = nnls(columns * weights[:, None], variance * weights)
+        expected = np.maximum(columns @ found, variance / 4)
+    read, photon, relative = map(float, found)
+    return CameraNoise(read or float(variance[0]), photon, relative)
 
 
 def _variance(squares: NDArray[np.float64]) -> float:

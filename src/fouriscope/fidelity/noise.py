@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,14 @@ def frame_noise(frame: NDArray[Any], mask: NDArray[Any] | None = None) -> float:
     return float(np.sqrt(np.median(power) / np.log(2)))
 
 
+@lru_cache(maxsize=8)
 def corner_of_spectrum(shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Where the half spectrum of an image (``rfft2``) is taken to hold noise alone."""
     rows, columns = shape
     radius = np.hypot(np.fft.fftfreq(rows)[:, None], np.fft.rfftfreq(columns)[None, :])
-    return np.asarray(radius >= np.quantile(radius, 1 - CORNER_SHARE))
+    corner = np.asarray(radius >= np.quantile(radius, 1 - CORNER_SHARE))
+    corner.flags.writeable = False  # everybody gets the same array
+    return corner
 
 
 def only_lattice(counts: NDArray[np.bool_]) -> tuple[slice, slice] | None:

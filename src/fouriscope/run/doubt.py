@@ -1,4 +1,7 @@
-"""Whether the sample of a simulation is a phase alone: when that is asked, how it is seen, and what is done if not."""
+"""Whether the sample of a simulation is a phase alone: when that is asked, how a run sees it, and what is done if not.
+
+What is clear at once, a run need not find out: :mod:`fouriscope.run.first_look`.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ LEAST_NOISE = 0.01**2
 # Bright-field frames that are looked at.
 FRAMES = 16
 REASON = "the sample is no phase alone"
+AS_A_WAVE = "reconstructing a wave, with an unknown pupil"
 BEGINS_AGAIN = f"{REASON}: beginning again with a wave and an unknown pupil"
 # Keys that do not depend on what kind of object it is, of sections in which others do.
 OPEN = {"object": {"shape", "margin", "precision"}, "solver": {"batch", "sampler", "seed"}}

@@ -15,8 +15,9 @@ from fouriscope.run.aligned import aligned, with_alignment
 from fouriscope.run.assemble import beginning_of, build_acquisition, build_solver, build_stop
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import Described
-from fouriscope.run.doubt import BEGINS_AGAIN, Doubt, as_a_wave, may_be_doubted
+from fouriscope.run.doubt import AS_A_WAVE, BEGINS_AGAIN, Doubt, as_a_wave, may_be_doubted
 from fouriscope.run.engine import with_engine
+from fouriscope.run.first_look import why_no_phase
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.inputs import check_same_files, check_same_frames, input_files, resolved
 from fouriscope.run.judged import judge
@@ -78,9 +79,12 @@ def start_run(
     stage("reading the frames")
     digest = FrameDigest(acquisition.frames.shape)
     acquisition.check_frames(digest.add)
+    otherwise = unless_a_phase(config, acquisition, base)
+    if otherwise is not None and (reason := why_no_phase(acquisition, config.engine)) is not None:
+        config, otherwise = parse_config(otherwise, where="a wave", is_record=True), None
+        (stage if tell is None else tell)(f"{reason}: {AS_A_WAVE}")
     config = rehearsed(acquisition, config, tell=tell, stage=stage)
     solver = build_solver(acquisition, config)
-    otherwise = unless_a_phase(config, acquisition, base)
     origin = provenance(acquisition, input_files(config, base), digest=digest) | {
         "alignment": {"notes": list(notes), "nominal_na": nominal.tolist()},
         **({} if otherwise is None else {"unless_a_phase": otherwise}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +20,16 @@ INTENSITY_FROM = 10.0
 # The least last ε, in standard deviations of the noise in the dark. If a frame is mostly noise, |ψ|² ≥ 0 fits the
 # positive half of it. With an ε of several times that noise, such frames weigh too little to be fitted.
 LEAST_END = 10.0
+# That is needed only if dark frames are mostly noise. They are not if their mean is so many times that noise.
+CLEAR = 10.0
 # Pixels below this brightness count as dark field.
 DARK = 0.1
 # The least first ε, about the brightness of the dark field. With a smaller one, the darkest frames pull hardest.
 LEAST_START = 3e-3
 # Number of quantiles that are kept of the brightness of pixels.
 QUANTILES = 256
+# Where a function of a normal variable is evaluated for its mean, and with which weights.
+NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,10 @@ class Road:
         noise = noise_of(fidelity.frames, fidelity.mask, fidelity.model.geometry.bright_field, leds)
         brightness = _brightness(fidelity, leds)
         in_the_dark = brightness[brightness < DARK]
-        dark = math.sqrt(float(noise.variance(np.asarray(in_the_dark.mean() if in_the_dark.size else 0.0))))
-        return cls(noise, max(dark, LEAST_START), max(noise.background, LEAST_END * dark), brightness)
+        light = float(in_the_dark.mean()) if in_the_dark.size else 0.0
+        dark = math.sqrt(float(noise.variance(np.asarray(light))))
+        least = dark if light > CLEAR * dark else LEAST_END * dark
+        return cls(noise, max(dark, LEAST_START), max(noise.background, least), brightness)
 
     def __str__(self) -> str:
         last = "intensity" if math.isinf(self.end) else f"camera, ε = {self.end:.2g}"
@@ -65,12 +72,13 @@ class Road:
     def values(self) -> dict[str, float]:
         """What :meth:`loaded` needs in addition to the brightness."""
         end = {} if math.isinf(self.fitting) else {"fitting": self.fitting}  # JSON has no infinity
-        return {"read": self.noise.read, "photon": self.noise.photon, "start": self.start} | end
+        noise = {"read": self.noise.read, "photon": self.noise.photon, "relative": self.noise.relative}
+        return noise | {"start": self.start} | end
 
     @classmethod
     def loaded(cls, values: dict[str, float], brightness: NDArray[np.float64]) -> Road:
         """The road of a saved state."""
-        noise = CameraNoise(values["read"], values["photon"])
+        noise = CameraNoise(values["read"], values["photon"], values.get("relative", 0.0))
         return cls(noise, values["start"], values.get("fitting", math.inf), brightness)
 
     @property
@@ -86,8 +94,7 @@ class Road:
     @property
     def length(self) -> float:
         """Gradient steps until the loss is the last one."""
-        decades = math.log10(min(self.end, INTENSITY_FROM) / self.start)
-        return STEPS_AT_START + STEPS_PER_DECADE * max(decades, 0.0)
+        return STEPS_AT_START + STEPS_PER_DECADE * abs(self._decades)
 
     def loss(self, steps: int) -> Loss:
         """The loss after ``steps`` gradient steps."""
@@ -95,32 +102,45 @@ class Road:
 
     def strength_factor(self, steps: int) -> float:
         """T(ε)/T(a/b): the strength of the prior relative to that at the end."""
+        if steps >= self.length:
+            return 1.0
         here, end = self._temperature(self._epsilon(steps)), self._temperature(self.end)
         return here / end if end > 0 else 1.0
 
     def misfit_factor(self, steps: int) -> float:
         """The factor that brings a misfit to units of the last loss. Noise alone then gives the same misfit all along
         the road."""
-        here, end = self._left_by_noise(self._epsilon(steps)), self._left_by_noise(self.end)
-        return end / here if here > 0 else 1.0
+        if steps >= self.length:
+            return 1.0
+        here = self._left_by_noise(self._epsilon(steps))
+        return self._left_at_end / here if here > 0 else 1.0
+
+    @cached_property
+    def _left_at_end(self) -> float:
+        return self._left_by_noise(self.end)
 
     def _left_by_noise(self, epsilon: float) -> float:
         """The mean loss of pixels that are predicted perfectly, by quadrature over normal noise."""
         variance = self.noise.variance(self.brightness)
         light = np.where(self.brightness < 2 * np.sqrt(variance), 0.0, self.brightness)  # the rest is noise itself
-        nodes, weights = np.polynomial.hermite_e.hermegauss(24)
-        residual = np.sqrt(variance)[:, None] * nodes
+        residual = np.sqrt(variance)[:, None] * NODES
         if math.isinf(epsilon):
-            return float(np.mean(residual**2 @ weights) / weights.sum())
+            return float(np.mean(residual**2 @ NODE_WEIGHTS) / NODE_WEIGHTS.sum())
         rate = (light + epsilon)[:, None]
         excess = np.maximum(residual / rate, -1 + 1e-12)
         deviance = rate * ((1 + excess) * np.log1p(excess) - excess)
-        return float(np.mean(2 * (1 + epsilon) * deviance @ weights) / weights.sum())
+        return float(np.mean(2 * (1 + epsilon) * deviance @ NODE_WEIGHTS) / NODE_WEIGHTS.sum())
 
     def _epsilon(self, steps: int) -> float:
         if steps >= self.length:
             return self.end
-        return float(self.start * 10 ** (max(steps - STEPS_AT_START, 0.0) / STEPS_PER_DECADE))
+        gone = max(steps - STEPS_AT_START, 0.0) / STEPS_PER_DECADE
+        return float(self.start * 10 ** math.copysign(gone, self._decades))
+
+    @property
+    def _decades(self) -> float:
+        """How many times ε grows tenfold; negative if it falls."""
+        return math.log10(min(self.end, INTENSITY_FROM) / self.start)
 
     @staticmethod
     def _loss(epsilon: float) -> Loss:
