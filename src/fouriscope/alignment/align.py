@@ -203,7 +203,8 @@ def align(
             acquisition = better_of(acquisition, other, say)
     if power != 1.0:
         begin("response")
-        if bent(replace(acquisition, frames=given.frames, gains=given.gains), say, exposure=exposure) == 1.0:
+        as_given = replace(acquisition, frames=given.frames, gains=given.gains)
+        if bent(as_given, lambda line: None, exposure=exposure) == 1.0:
             say("response: with LEDs and focus as found, no power is certain; all searches are repeated without one")
             again = align(
                 given,

@@ -63,9 +63,9 @@ def find_response(acquisition: Acquisition, *, exposure: bool = True) -> Respons
     """The power p of counts = intensity^p with which unseen frames are predicted best; 1 unless another is certain.
 
     Programs that make pictures for screens raise intensities to a power near 1/2, and a stack of such pictures looks
-    like any other. The frames of LEDs near the pupil's edge show it: with a wrong power, none of them agrees with its
-    neighbours on both sides. So a fifth of the inner frames at a time is left out of a short reconstruction of
-    straightened frames, and predicted (:class:`~fouriscope.alignment.cross_validation.CrossValidation`).
+    like any other. But what one frame shows brightly, its neighbours show faintly, and with a wrong power they do not
+    agree. So a fifth of the inner frames at a time is left out of a short reconstruction of straightened frames, and
+    predicted (:class:`~fouriscope.alignment.cross_validation.CrossValidation`).
     Predictions are bent again before they are compared, so that all powers predict the same numbers.
 
     A longer exposure of dark field looks like a power, too. Therefore each power has an exposure of its own, and is
