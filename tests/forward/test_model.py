@@ -190,6 +190,30 @@ def test_leds_are_chosen_in_the_order_given() -> None:
     assert model.intensity(x, some[:0]).shape == (0, 24, 24)
 
 
+def test_pupils_asked_for_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = small_model("aberrated").pupils
+    room = 5 * every(np.array([0]))[0][0].nbytes
+    monkeypatch.setattr(pupils, "KEEP_AT_MOST_BYTES", room)
+    some = small_model("aberrated").pupils
+    evaluated: list[int] = []
+    evaluate = some._evaluate
+
+    def counted(sources: np.ndarray) -> np.ndarray:
+        evaluated.extend(sources)
+        return evaluate(sources)
+
+    monkeypatch.setattr(some, "_evaluate", counted)
+    # Four fit, the same again cost nothing, two more begin anew, six are too many to keep.
+    for asked in ([3, 1, 30, 7], [7, 3, 7], [30, 8, 9], [9, 8], [0, 1, 2, 3, 4, 5], [8]):
+        leds = np.array(asked)
+        stack, index = some(leds)
+        expected, where = every(leds)
+        np.testing.assert_array_equal(stack[index], expected[where])
+        assert len(stack) <= 6
+    assert evaluated == [1, 3, 7, 30, 8, 9, 30, 0, 1, 2, 3, 4, 5]
+    assert some.nbytes == room < every.nbytes
+
+
 @pytest.mark.parametrize("case", ["aberrated", "array pupil, margin"])
 def test_pupils_computed_when_needed_equal_kept_ones(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = small_model(case)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fouriscope.fidelity.array_losses import MOST_ARRAYS
 from fouriscope.forward.grids import seen_bins
-from fouriscope.forward.pupils import kept_bytes
+from fouriscope.forward.pupils import all_kept, kept_bytes
 from fouriscope.optics import Geometry
 
 # Bytes of the fields of a group. On the CPU so many stay in the cache; a card wants large groups.
@@ -74,7 +74,8 @@ def torch_memory(
     frame, grid, boxes = (
         int(np.prod(shape)) for shape in (geometry.frame_shape, geometry.grid_shape, (box.height, box.width))
     )
-    pupils = kept_bytes(geometry, np.dtype(f"c{2 * real}"))
+    dtype = np.dtype(f"c{2 * real}")
+    pupils = kept_bytes(geometry, dtype) if all_kept(geometry, dtype) else 0  # the device keeps all of them or none
     stays = 2 * real * ((2 if pupils else 3) * boxes + (2 if geometry.margin else 1) * grid + frame)
     data = (3 if own_masks else 2) * real * frame
     return TorchMemory(

@@ -13,41 +13,51 @@ from fouriscope.forward.kernels import JIT, PIECE, cos_sin
 
 
 @njit(**PIECE)
-def _phase_row(y, x0, step, powers, defocus, sine2, phase):  # type: ignore[no-untyped-def]
+def _phase_row(y, x0, step, powers, defocus, sine2, first, last, phase):  # type: ignore[no-untyped-def]
     """phase[c] at (y, x0 + c · step), in units of the cutoff: a polynomial, and the exact phase of a defocus."""
     degree = powers.shape[0] - 1
-    for c in range(phase.size):
+    for c in range(first, last):
         phase[c] = 0.0
     for q in range(degree, -1, -1):  # Horner's rule in x, with coefficients that are polynomials of y
         coefficient = 0.0
         for p in range(degree - q, -1, -1):
             coefficient = coefficient * y + powers[p, q]
-        for c in range(phase.size):
+        for c in range(first, last):
             phase[c] = phase[c] * (x0 + c * step) + coefficient
     if defocus != 0.0:
-        for c in range(phase.size):
+        for c in range(first, last):
             x = x0 + c * step
             squared = min((y * y + x * x) * sine2, 1.0)
             phase[c] -= defocus * squared / (np.sqrt(1.0 - squared) + 1.0)
 
 
 @njit(**PIECE)
-def _disc_row(y, x0, step, limit2, root_gain, out):  # type: ignore[no-untyped-def]
-    for c in range(out.size):
+def _disc_row(y, x0, step, limit2, root_gain, first, last, out):  # type: ignore[no-untyped-def]
+    out[:] = 0.0
+    for c in range(first, last):
         x = x0 + c * step
         out[c] = root_gain if y * y + x * x <= limit2 else 0.0
 
 
 @njit(**PIECE)
-def _turn_single(phase, out):  # type: ignore[no-untyped-def]
-    for c in range(out.size):
+def _chord(y, x0, step, limit2, width):  # type: ignore[no-untyped-def]
+    """first, last: no pixel of the row outside of them lies in the disc. One more on either side, for rounding."""
+    if y * y > limit2:
+        return 0, 0
+    half = np.sqrt(limit2 - y * y)
+    return max(int(np.ceil((-half - x0) / step)) - 1, 0), min(int(np.floor((half - x0) / step)) + 2, width)
+
+
+@njit(**PIECE)
+def _turn_single(phase, first, last, out):  # type: ignore[no-untyped-def]
+    for c in range(first, last):
         cosine, sine = cos_sin(phase[c])
         out[c] *= complex(cosine, sine)
 
 
 @njit(**PIECE)
-def _turn_double(phase, out):  # type: ignore[no-untyped-def]
-    for c in range(out.size):
+def _turn_double(phase, first, last, out):  # type: ignore[no-untyped-def]
+    for c in range(first, last):
         out[c] *= complex(np.cos(phase[c]), np.sin(phase[c]))
 
 
@@ -62,15 +72,15 @@ def _below(position):  # type: ignore[no-untyped-def]
 
 
 @njit(**PIECE)
-def _table_row(table, row, row_weight, column, column_weight, out):  # type: ignore[no-untyped-def]
+def _table_row(table, row, row_weight, column, column_weight, first, last, blended, out):  # type: ignore[no-untyped-def]
     """Multiply by the table, interpolated linearly; all pixels of an LED lie at the same fraction of a bin."""
     rows, columns = table.shape
     upper, lower = table[min(max(row, 0), rows - 1)], table[min(max(row + 1, 0), rows - 1)]
-    for c in range(out.size):
-        left, right = min(max(column + c, 0), columns - 1), min(max(column + c + 1, 0), columns - 1)
-        above = (1.0 - column_weight) * upper[left] + column_weight * upper[right]
-        below = (1.0 - column_weight) * lower[left] + column_weight * lower[right]
-        out[c] *= (1.0 - row_weight) * above + row_weight * below
+    for c in range(first, last + 1):
+        place = min(max(column + c, 0), columns - 1)
+        blended[c] = (1.0 - row_weight) * upper[place] + row_weight * lower[place]
+    for c in range(first, last):
+        out[c] *= (1.0 - column_weight) * blended[c] + column_weight * blended[c + 1]
 
 
 @njit(**JIT)
@@ -83,20 +93,21 @@ def evaluate_pupils(  # type: ignore[no-untyped-def]
     ``defocus`` is 2π z n/λ and ``sine2`` (NA/n)². A table of one pixel stands for none.
     """
     height, width = out.shape[1], out.shape[2]
-    phase = np.empty(width)
+    phase, blended = np.empty(width), np.empty(width + 1, table.dtype)
     flat = defocus == 0.0 and powers.shape[0] == 1 and powers[0, 0] == 0.0
     for b in range(start, stop):
         x0 = (column0 - fractions[b, 1]) * steps[1]
         column, column_weight = _below(column0 - fractions[b, 1] + table.shape[1] // 2)
         for r in range(height):
             y = (row0 + r - fractions[b, 0]) * steps[0]
-            _disc_row(y, x0, steps[1], limit2, gains[b], out[b, r])
+            first, last = _chord(y, x0, steps[1], limit2, width)
+            _disc_row(y, x0, steps[1], limit2, gains[b], first, last, out[b, r])
             if not flat:
-                _phase_row(y, x0, steps[1], powers, defocus, sine2, phase)
+                _phase_row(y, x0, steps[1], powers, defocus, sine2, first, last, phase)
                 if single:
-                    _turn_single(phase, out[b, r])
+                    _turn_single(phase, first, last, out[b, r])
                 else:
-                    _turn_double(phase, out[b, r])
+                    _turn_double(phase, first, last, out[b, r])
             if table.size > 1:
                 row, row_weight = _below(row0 + r - fractions[b, 0] + table.shape[0] // 2)
-                _table_row(table, row, row_weight, column, column_weight, out[b, r])
+                _table_row(table, row, row_weight, column, column_weight, first, last, blended, out[b, r])

@@ -14,25 +14,68 @@ from fouriscope.optics import Geometry, Pupil
 from fouriscope.optics.objective import EDGE_TOLERANCE
 from fouriscope.parallel import run_sliced
 
-# Above this, pupils are computed for each group of sources when they are needed instead of being kept.
+# Of more pupils than this, those are kept that were asked for last.
 KEEP_AT_MOST_BYTES = 32 * 2**20
 # Those that are not kept are computed for this many at a time.
 AT_ONCE, AT_ONCE_AT_LEAST, AT_ONCE_BYTES = 64, 8, 24 * 2**20
 
 
+def kept_count(geometry: Geometry, dtype: np.dtype[Any]) -> int:
+    """How many pupils a model keeps: all of them, or as many as fit into some bytes."""
+    return min(len(geometry.sources), KEEP_AT_MOST_BYTES // _bytes_of_one(geometry, dtype))
+
+
 def kept_bytes(geometry: Geometry, dtype: np.dtype[Any]) -> int:
-    """Bytes of the pupils that a model keeps: all of them, or none."""
+    """Bytes of the pupils that a model keeps."""
+    return kept_count(geometry, dtype) * _bytes_of_one(geometry, dtype)
+
+
+def all_kept(geometry: Geometry, dtype: np.dtype[Any]) -> bool:
+    """Whether a model keeps all pupils."""
+    return kept_count(geometry, dtype) == len(geometry.sources)
+
+
+def _bytes_of_one(geometry: Geometry, dtype: np.dtype[Any]) -> int:
     box = geometry.support_box
-    size = len(geometry.sources) * box.height * box.width * dtype.itemsize
-    return size if size <= KEEP_AT_MOST_BYTES else 0
+    return box.height * box.width * dtype.itemsize
+
+
+class _Kept:
+    """Pupils that were asked for, and where in the stack that of each source lies; −1 is nowhere."""
+
+    def __init__(self, count: int, sources: int, box_shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+        self.stack = np.empty((count, *box_shape), dtype)  # takes memory only as it is filled
+        self.places = np.full(sources, -1)
+        self._filled = 0
+
+    @property
+    def room(self) -> int:
+        return len(self.stack) - self._filled
+
+    def missing(self, sources: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of ``sources`` that are not kept, each once."""
+        return np.unique(sources[self.places[sources] < 0])
+
+    def keep(self, sources: NDArray[np.int64], pupils: NDArray[Any]) -> bool:
+        """Keep the pupils of ``sources``; False if there is no room."""
+        if len(sources) > self.room:
+            return False
+        places = np.arange(self._filled, self._filled + len(sources))
+        self.stack[self._filled : self._filled + len(sources)] = pupils
+        # The places last: a thread that finds one must find the pupil there.
+        self.places[sources] = places
+        self._filled += len(sources)
+        return True
 
 
 class LEDPupils:
     """√(g_i w_m) · P((k − fraction_m) · du) on the support box, for every source m of weight w_m and LED i of gain g_i.
 
     The disc is evaluated at the exact sub-bin coordinates and its edge is hard, so a source just outside the pupil
-    stays dark. A pupil is computed when it is first asked for, and kept if all of them would fit into
-    ``KEEP_AT_MOST_BYTES``; so a model that a calibration replaces after each minibatch costs only what it uses.
+    stays dark. A pupil is computed when it is asked for, so a model that a calibration replaces after each minibatch
+    costs only what it uses. It is then kept, because the gradient of a minibatch, the calibrations that watch it and
+    the coverage ask for the same pupils in turn. If they are more than ``KEEP_AT_MOST_BYTES`` in all, keeping begins
+    anew when that is full.
     """
 
     def __init__(
@@ -57,42 +100,52 @@ class LEDPupils:
 
     def __getstate__(self) -> dict[str, Any]:
         """To another process, or into a copy, go neither the lock nor what can be computed again."""
-        return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_stack", "_known")}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_kept")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
         self._reserve()
 
     def _reserve(self) -> None:
-        count = len(self.geometry.sources)
-        self._stack: NDArray[Any] | None = None
-        self._known = np.zeros(count, bool)
         self._lock = threading.Lock()
-        if kept_bytes(self.geometry, self.dtype):
-            self._stack = np.empty((count, *self.box_shape), self.dtype)  # takes memory only as it is filled
+        self._kept = self._nothing_kept()
+
+    def _nothing_kept(self) -> _Kept:
+        count = kept_count(self.geometry, self.dtype)
+        return _Kept(count, len(self.geometry.sources), self.box_shape, self.dtype)
 
     @property
     def nbytes(self) -> int:
         """Bytes that are kept once every source has been asked for."""
-        return 0 if self._stack is None else self._stack.nbytes
+        return self._kept.stack.nbytes
+
+    @property
+    def all_kept(self) -> bool:
+        return all_kept(self.geometry, self.dtype)
 
     @property
     def at_once(self) -> int:
         """Sources whose pupils should be asked for together: 64, or as many as fit into some bytes, but 8."""
-        one = self.box_shape[0] * self.box_shape[1] * self.dtype.itemsize
+        one = _bytes_of_one(self.geometry, self.dtype)
         return min(AT_ONCE, max(AT_ONCE_AT_LEAST, AT_ONCE_BYTES // one))
 
     def __call__(self, sources: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """(stack, index) such that ``stack[index[b]]`` is the pupil of ``sources[b]``."""
-        if self._stack is None:
-            return self._evaluate(sources), np.arange(len(sources))
-        if not self._known[sources].all():
-            with self._lock:  # models are shared by threads
-                missing = np.unique(sources[~self._known[sources]])
-                if len(missing):
-                    self._stack[missing] = self._evaluate(missing)
-                    self._known[missing] = True
-        return self._stack, sources
+        kept = self._kept
+        missing = kept.missing(sources)
+        if not len(missing):
+            return kept.stack, kept.places[sources]
+        if len(missing) > kept.room:
+            # Other threads may still read what was kept so far, so it is not overwritten.
+            kept, missing = self._nothing_kept(), np.unique(sources)
+            if len(missing) > kept.room:
+                return self._evaluate(sources), np.arange(len(sources))
+        pupils = self._evaluate(missing)
+        with self._lock:  # models are shared by threads
+            if kept.keep(missing, pupils):
+                self._kept = kept
+                return kept.stack, kept.places[sources]
+        return self._evaluate(sources), np.arange(len(sources))  # another thread has filled the room meanwhile
 
     def on_frame_grid(self, box_values: NDArray[Any]) -> NDArray[Any]:
         """Values on the support box as an array on the frame's frequency grid, zero frequency at n//2."""

@@ -121,7 +121,7 @@ class TorchOptics:
     def load_pupils(self, sources: NDArray[np.int64]) -> Callable[[Workspace | None], Tensor]:
         """What gives a copy of the pupils of ``sources``. Here those that are kept are evaluated and uploaded, which
         shares out work to threads itself; copying, or evaluating others, is left to the thread that wants them."""
-        if not self.model.pupils.nbytes:
+        if not self.model.pupils.all_kept:
             return lambda _: self._evaluated(sources)
         if self._pupils is None:
             self._pupils = torch.empty((len(self.model.sources), *self.box), dtype=self.complex, device=self.device)
