@@ -87,7 +87,7 @@ def find_die(acquisition: Acquisition) -> DieFit:
     True
     """
     array, shifts = as_array(acquisition.illumination)
-    trials = Trials.of(replace(acquisition, weights=_of_witnesses(acquisition)), every_edge=True)
+    trials = Trials.of(replace(acquisition, weights=_of_witnesses(acquisition)), every_edge=True, whole_dies=True)
     unit = acquisition.optics.na * array.height
     seen: dict[float, float] = {}
 

@@ -17,6 +17,7 @@ from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Illumination, Pupil
+from fouriscope.optics.frame_sources import coarse_sources
 from fouriscope.parallel import run_sliced
 from fouriscope.solvers import EPRY, Iterations
 
@@ -58,14 +59,26 @@ class Trials:
         (rows, columns) of its object.
     margin
         Frame pixels around the patch that are estimated too.
+    whole_dies
+        Whether every LED has all the sources that its size asks for. By default only LEDs near the pupil's edge have:
+        the others cost most of the time, and their size hardly changes which guess is better.
     """
 
     patch: Acquisition
     object_shape: tuple[int, int]
     margin: int
+    whole_dies: bool = False
 
     @classmethod
-    def of(cls, acquisition: Acquisition, *, side: int = PATCH, room: float = 0.5, every_edge: bool = False) -> Trials:
+    def of(
+        cls,
+        acquisition: Acquisition,
+        *,
+        side: int = PATCH,
+        room: float = 0.5,
+        every_edge: bool = False,
+        whole_dies: bool = False,
+    ) -> Trials:
         """Trials on the patch of ``side`` pixels with the most structure; LEDs may move by ``room`` (in units of NA).
 
         With ``every_edge``, frames at the pupil's edge are used even if they contradict its place.
@@ -81,7 +94,7 @@ class Trials:
         margin = 0 if patch.periodic else MARGIN
         grid = tuple(size + 2 * margin for size in patch.frame_shape)
         rows, columns = (max(size, _even(2 * reach / optics.wavelength * size * optics.pixel + 4)) for size in grid)
-        return cls(patch, (rows, columns), margin)
+        return cls(patch, (rows, columns), margin, whole_dies)
 
     def at(self, illumination: Illumination) -> Trials:
         """The same trials of the same patch, beginning at another place of the LEDs."""
@@ -131,7 +144,7 @@ class Trials:
     ) -> ForwardModel:
         """The patch with a guess."""
         patch = self.patch
-        return ForwardModel(
+        model = ForwardModel(
             patch.optics if na is None else replace(patch.optics, na=na),
             illumination,
             patch.frame_shape,
@@ -142,6 +155,8 @@ class Trials:
             patch_center=patch.patch_center,
             gains=patch.gains if gains is None else gains,
         )
+        sources = None if self.whole_dies else coarse_sources(illumination, model.optics, patch.patch_center)
+        return model if sources is None else model.revised(sources=sources)
 
     @staticmethod
     def sweeps(model: ForwardModel, frames: Acquisition, *, free_pupil: bool = False, count: int | None = None) -> EPRY:

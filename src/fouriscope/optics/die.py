@@ -84,13 +84,17 @@ def die_radius(illumination: Illumination, patch_center: tuple[float, float]) ->
     return np.asarray(np.hypot(away[..., 0], away[..., 1]).max(axis=1))
 
 
-def die_sources(illumination: Illumination, optics: Optics, patch_center: tuple[float, float]) -> Sources:
+def die_sources(
+    illumination: Illumination, optics: Optics, patch_center: tuple[float, float], *, only_near_edge: bool = False
+) -> Sources:
     """The sources of each LED: its middle, or parts of its die if one point is not enough.
 
     A die larger than :data:`PART` is divided by a grid of n × n, and so is one larger than :data:`PART_NEAR` whose
     direct light passes the pupil near its edge; n grows more slowly than the die. A die that lies across the edge is
     also cut along it: the direct light of the part inside passes, that of the rest does not, and no single point does
     both. Each piece is a source in its middle, and its weight is its share of the die.
+
+    With ``only_near_edge``, all other LEDs are points: what their size changes is a few percent of a frame.
     """
     na = illumination.directions(patch_center)
     if not isinstance(illumination, Spread) or not illumination.die:
@@ -99,7 +103,8 @@ def die_sources(illumination: Illumination, optics: Optics, patch_center: tuple[
     extent = np.ptp(illumination.die_directions(_rim(shape), patch_center), axis=1).max(axis=1)
     nearest, farthest = _reach(illumination, optics, patch_center)
     across = (nearest <= 1) & (farthest >= 1)
-    largest = np.where((nearest <= 1) & (farthest >= 1 - NEAR), PART_NEAR, PART) * optics.na
+    near_edge = (nearest <= 1) & (farthest >= 1 - NEAR)
+    largest = np.where(near_edge, PART_NEAR, math.inf if only_near_edge else PART) * optics.na
     parts = np.clip(np.ceil((extent / largest) ** GROWTH), 1, MOST_PARTS).astype(int)
     divided = (parts > 1) | across
     points = die_points(FINE, shape)
