@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fouriscope.forward._pupil_kernels import _below, _disc_row, _phase_row, _turn_double
+from fouriscope.forward._pupil_kernels import _below, _chord, _disc_row, _phase_row, _turn_double
 from fouriscope.forward.kernels import JIT, PIECE
 
 
@@ -34,17 +34,23 @@ def evaluate_coloured_pupils(  # type: ignore[no-untyped-def]
     The disc is as many times larger, and the optical path of an aberration as many times more of a wave.
     """
     width = out.shape[2]
-    phase = np.empty(width)
+    across, phases = np.empty(width), np.empty(width)
     for b in range(start, stop):
         scale = scales[b]
         step = steps[1] / scale
         x0 = (column0 - fractions[b, 1]) * step
+        for c in range(width):
+            across[c] = x0 + c * step
         for r in range(out.shape[1]):
             y = (row0 + r - fractions[b, 0]) * steps[0] / scale
-            _disc_row(y, x0, step, limit2, gains[b], out[b, r])
-            _phase_row(y, x0, step, powers, defocus, sine2, phase)
-            for c in range(width):
+            first, last = _chord(y, x0, step, limit2, width)
+            out[b, r, :first] = 0.0
+            out[b, r, last:] = 0.0
+            inside, x, phase = out[b, r, first:last], across[first:last], phases[first:last]
+            _disc_row(y, x, limit2, gains[b], inside)
+            _phase_row(y, x, powers, defocus, sine2, phase)
+            for c in range(phase.size):
                 phase[c] *= scale
-            _turn_double(phase, out[b, r])
+            _turn_double(phase, inside)
             if table.size > 1:
-                _table_row(table, row0 + r - fractions[b, 0], column0 - fractions[b, 1], scale, out[b, r])
+                _table_row(table, row0 + r - fractions[b, 0], column0 + first - fractions[b, 1], scale, inside)
