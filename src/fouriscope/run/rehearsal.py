@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.cross_validation import in_standard_errors
 from fouriscope.errors import DivergenceError
+from fouriscope.parallel import run_sliced, thread_count
 from fouriscope.priors import Prior
 from fouriscope.run.assemble import build_model, build_solver
 from fouriscope.run.judged import LEAST_LEDS, judged_patch
@@ -95,8 +96,10 @@ def rehearsed(
     seen = replace(patch, weights=weights)
     if stage is not None:
         stage("finding the strength of the prior with frames held out")
-    trial = partial(_prediction, seen, patch, held, prior, prior_absorption)
+    trial = _Trials(seen, patch, held, prior, prior_absorption)
     long_steps = method.long_steps is not False
+    if method.long_steps == "auto":
+        trial.ahead((on_patch, 1.0, True), (on_patch, 1.0, False))
     best = trial(on_patch, 1.0, long_steps)
     if method.long_steps == "auto":
         faded = trial(on_patch, 1.0, False)
@@ -105,7 +108,9 @@ def rehearsed(
             long_steps, best = False, faded
     if config.calibration.gains and config.calibration.gains_by == "auto":
         by = "contrast"
-        by_brightness = trial(_with_gains_by("brightness", on_patch), 1.0, long_steps)
+        brightness, contrast = (_with_gains_by(one, on_patch) for one in ("brightness", by))
+        trial.ahead((brightness, 1.0, long_steps), (contrast, SEARCH[0][0], long_steps))  # it mostly stays the contrast
+        by_brightness = trial(brightness, 1.0, long_steps)
         if _brightness_pays(by_brightness, best):
             _tell(tell, "gains: if brightness decides them, unseen frames are predicted better", by_brightness, best)
             by, best = "brightness", by_brightness
@@ -162,6 +167,41 @@ def _tell(tell: Callable[[str], object] | None, finding: str, now: Prediction, b
             else (f", correlation {now.likeness.mean():.3f} instead of {before.likeness.mean():.3f}")
         )
         tell(f"{finding} (misfit {now.misfit:.3g} instead of {before.misfit:.3g}{alike})")
+
+
+class _Trials:
+    """What trials predict of unseen frames: each is made once, and those that are asked for together on all cores."""
+
+    def __init__(
+        self,
+        seen: Acquisition,
+        patch: Acquisition,
+        held: NDArray[np.int64],
+        prior: Prior | None,
+        prior_absorption: Prior | None,
+    ) -> None:
+        self._predict = partial(_prediction, seen, patch, held, prior, prior_absorption)
+        # Whoever made a prior in Python did not expect that two trials use it at the same time.
+        self._together = prior is None and prior_absorption is None
+        self._found: dict[tuple[str, float, bool], Prediction] = {}
+
+    def __call__(self, config: ReconstructionConfig, factor: float, long_steps: bool) -> Prediction:
+        options = (config.calibration.gains_by, factor, long_steps)
+        if options not in self._found:
+            self._found[options] = self._predict(config, factor, long_steps)
+        return self._found[options]
+
+    def ahead(self, *choices: tuple[ReconstructionConfig, float, bool]) -> None:
+        """Make these trials at the same time, one on each core: two of them wait less for each other than the threads
+        of one do."""
+        if not self._together or thread_count() == 1:
+            return
+
+        def work(start: int, stop: int) -> None:
+            for choice in choices[start:stop]:
+                self(*choice)
+
+        run_sliced(work, len(choices))
 
 
 def _prediction(
