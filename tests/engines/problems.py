@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -32,6 +33,7 @@ def other_devices() -> list[Any]:
     ]
 
 
+CURVED = replace(OPTICS, wave_curvature=300.0)
 FINE = {"object_shape": (120, 120)}  # room for sources beside the LEDs
 # name → (arguments of ForwardModel, of DataFidelity)
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -41,6 +43,9 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "margin": ({"frame_shape": (21, 16), "margin": 3}, {}),
     "complex": ({"frame_shape": (20, 24), "object": "complex"}, {}),
     "wave": ({"frame_shape": (20, 24), "object": "wave", "margin": 2}, {}),
+    "curved wave": ({"frame_shape": (20, 24), "object": "wave", "margin": 2, "optics": CURVED}, {}),
+    "curved complex": ({"frame_shape": (20, 24), "object": "complex", "optics": CURVED}, {}),
+    "curved phase": ({"frame_shape": (20, 24), "optics": CURVED}, {}),
     "gains": ({"frame_shape": (20, 20), "gains": np.linspace(0.5, 2.0, 49)}, {}),
     "mask": ({"frame_shape": (20, 24)}, {"mask": "common"}),
     "masks": ({"frame_shape": (20, 24), "margin": 2}, {"mask": "own"}),
@@ -54,7 +59,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def model_of(case: str, engine: str, dtype: Any = np.float32, **options: Any) -> ForwardModel:
     """The model of a case on an engine."""
     arguments, more = CASES[case]
-    model = ForwardModel(OPTICS, **{"illumination": LEDS, **arguments, **options}, dtype=dtype, engine=engine)
+    model = ForwardModel(**{"optics": OPTICS, "illumination": LEDS, **arguments, **options}, dtype=dtype, engine=engine)
     if not more.get("sums"):
         return model
     rng = np.random.default_rng(3)

@@ -14,6 +14,8 @@ import fouriscope as fs
 from fouriscope.acquisition import Acquisition, ArrivingFrames
 from fouriscope.acquisition.masks import mask_of
 from fouriscope.acquisition.stored import StoredFrames
+from fouriscope.alignment import Alignment
+from fouriscope.alignment.curvature import with_curvature
 from fouriscope.cli.app import main
 from fouriscope.cli.importing import run_import
 from fouriscope.errors import InvalidInputError
@@ -22,9 +24,11 @@ from fouriscope.field.plan import FieldPlan
 from fouriscope.loading import description_of
 from fouriscope.run import described as described_module
 from fouriscope.run import load_config, start_run
+from fouriscope.run.aligned import with_alignment
 from fouriscope.run.assemble import build_geometry
 from fouriscope.run.config import parse_config
 from fouriscope.run.described import Described
+from fouriscope.run.inputs import resolved
 from fouriscope.settings import RunConfig
 from tests.run.problems import write_acquisition
 
@@ -124,6 +128,25 @@ def test_an_acquisition_is_seen_anew_without_reading_it_again(tmp_path: Path) ->
     same(again, Described(wider, tmp_path).acquisition())
     assert again.optics.na == 0.07
     assert np.any(np.asarray(again.frames) != np.asarray(first.frames))
+
+
+def test_curved_light_is_seen_anew_as_the_alignment_left_it(tmp_path: Path) -> None:
+    """A region off the axis: its LEDs are where the alignment has seen them, and from pixel to pixel they move by c."""
+    config = described(tmp_path, roi=list(REGION))
+    first, c = Described(config, tmp_path).acquisition(), 300.0
+    curved = with_curvature(first, c)
+    found = Alignment(curved, ("curvature: found",))
+    again = Described(parse_config(with_alignment(resolved(config, tmp_path), found), where="test"), tmp_path)
+    assert again.optics.wave_curvature == c
+    for seen in (again.acquisition(), again.seen_anew(curved)):
+        assert seen.patch_center == pytest.approx(curved.patch_center)
+        np.testing.assert_allclose(
+            seen.illumination.directions(seen.patch_center), curved.illumination.directions(curved.patch_center)
+        )
+    row, column, height, width = REGION
+    moved = again.illumination.directions(again.center_of((row, column + 3, height, width))) - again.directions
+    middle = 24  # its LED is nearly on the axis, where NA is a tangent
+    np.testing.assert_allclose(moved[middle], (0, -c * 3 * again.optics.pixel), rtol=2e-3, atol=1e-9)
 
 
 def test_a_planned_field_asks_at_its_tiles_too(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """y_i: frames on demand, what is done to them, and the acquisition they belong to."""
 
-from fouriscope.acquisition.acquisition import Acquisition, center_of_region
+from fouriscope.acquisition.acquisition import Acquisition, center_of_region, field_scale
 from fouriscope.acquisition.arriving import ArrivingFrames, arriving_below
 from fouriscope.acquisition.corrections import CorrectedFrames, Corrections
 from fouriscope.acquisition.description import Description
@@ -39,6 +39,7 @@ __all__ = [
     "bad_frames",
     "center_of_region",
     "describe",
+    "field_scale",
     "find_bad_pixels",
     "multiplex",
     "open_frames",

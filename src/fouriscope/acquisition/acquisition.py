@@ -31,10 +31,13 @@ def center_of_region(
     whole: tuple[int, int],
     pixel: float,
     illumination: Illumination,
+    curvature: float | None = None,
 ) -> tuple[float, float]:
     """(y, x) in metres of the centre of a ``region`` of frames of shape ``whole``, whose own centre is ``center``.
 
-    Directions without a height are known in one place only, so with them the centre stays.
+    Directions without a height are known in one place only, so with them the centre stays. With the ``curvature`` c of
+    the light, the centre is from where a telecentric objective would see the LEDs as they are seen: c · height times as
+    far away.
 
     Parameters
     ----------
@@ -48,6 +51,8 @@ def center_of_region(
         Size of a frame pixel at the sample, in metres.
     illumination
         The LEDs.
+    curvature
+        ``wave_curvature`` of the optics.
 
     Examples
     --------
@@ -55,14 +60,28 @@ def center_of_region(
     >>> leds = LEDArray.square(3, pitch=4e-3, height=0.1)
     >>> center_of_region((0.0, 0.0), (0, 48, 64, 16), (64, 64), 1e-6, leds)
     (0.0, 2.4e-05)
+    >>> center_of_region((0.0, 0.0), (0, 48, 64, 16), (64, 64), 1e-6, leds, curvature=15.0)
+    (0.0, 3.6e-05)
     """
     if getattr(illumination, "height", None) is None:
         return center
     row, column, height, width = region
+    step = pixel * field_scale(illumination, curvature)
     return (
-        center[0] + (row + (height - whole[0]) / 2) * pixel,
-        center[1] + (column + (width - whole[1]) / 2) * pixel,
+        center[0] + (row + (height - whole[0]) / 2) * step,
+        center[1] + (column + (width - whole[1]) / 2) * step,
     )
+
+
+def field_scale(illumination: Illumination, curvature: float | None) -> float:
+    """How much directions change over the field, beside what the height of LEDs says: c · height, 1 if c is unknown.
+
+    >>> from fouriscope.optics import LEDArray
+    >>> field_scale(LEDArray.square(3, pitch=4e-3, height=0.1), 5.0)
+    0.5
+    """
+    height: float | None = getattr(illumination, "height", None)
+    return 1.0 if curvature is None or height is None else curvature * height
 
 
 class _FramesOrArray:

@@ -4,6 +4,7 @@ from fouriscope.alignment.align import Alignment, align
 from fouriscope.alignment.aperture import ApertureFit, find_na
 from fouriscope.alignment.array import ArrayFit, refine_array
 from fouriscope.alignment.circles import CircleFit, find_array
+from fouriscope.alignment.curvature import CurvatureFit, find_curvature
 from fouriscope.alignment.die import DieFit, find_die
 from fouriscope.alignment.exposure import ExposureFit, find_exposure
 from fouriscope.alignment.focus import FocusFit, find_focus
@@ -23,6 +24,7 @@ __all__ = [
     "ApertureFit",
     "ArrayFit",
     "CircleFit",
+    "CurvatureFit",
     "DieFit",
     "ExposureFit",
     "FocusFit",
@@ -35,6 +37,7 @@ __all__ = [
     "Trials",
     "align",
     "find_array",
+    "find_curvature",
     "find_die",
     "find_exposure",
     "find_focus",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.prediction import Unseen
-from fouriscope.alignment.trials import PATCH, Trials, most_detailed_patch
+from fouriscope.alignment.trials import PATCH, Trials, center_of_patch, most_detailed_place, patch_at
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.optics import Illumination, Pupil
 from fouriscope.parallel import run_sliced
@@ -101,10 +101,10 @@ def evidence_for(other: Acquisition, acquisition: Acquisition) -> float:
     Both are beliefs about the microscope of the same frames. They are compared on one patch, with the frames that
     neither of them has at the pupil's edge.
     """
-    patch = most_detailed_patch(acquisition, PATCH)
-    beliefs = [Trials.of(patch)]
+    place = most_detailed_place(acquisition, PATCH)
+    patch = patch_at(acquisition, place)
     named = {name: getattr(other, name) for name in ("optics", "illumination", "pupil", "gains", "weights")}
-    beliefs.append(Trials.of(replace(patch, **named)))
+    beliefs = [Trials.of(patch), Trials.of(replace(patch, patch_center=center_of_patch(other, place), **named))]
     both = askable(beliefs[0]) & askable(beliefs[1])
     if np.count_nonzero(both) < LEAST_FRAMES:
         return 0.0

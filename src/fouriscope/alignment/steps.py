@@ -15,6 +15,7 @@ from fouriscope.alignment.array import Motion, refine_array
 from fouriscope.alignment.brightness import lattice_pitch
 from fouriscope.alignment.circles import TooFewBrightFramesError
 from fouriscope.alignment.cross_validation import evidence_for
+from fouriscope.alignment.curvature import find_curvature, with_curvature
 from fouriscope.alignment.die import find_die
 from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
@@ -207,6 +208,26 @@ def looked_around(acquisition: Acquisition, say: Tell) -> Acquisition:
         f"{fit.before:.3f} → {fit.after:.3f}, by {fit.evidence:.1f} standard errors)"
     )
     return replace(acquisition, illumination=fit.illumination)
+
+
+def curved(acquisition: Acquisition, say: Tell) -> Acquisition:
+    """With the change of directions over the field, if unseen frames tell."""
+    fit = find_curvature(acquisition)
+    if fit is None or not fit.changed:
+        return acquisition
+    height = float(acquisition.illumination.height)  # type: ignore[attr-defined]
+    sign = (
+        "; a negative number means that the array is turned by half a turn, so that phases have the wrong sign, or "
+        "that the objective is far from telecentric"
+        if fit.curvature < 0
+        else ""
+    )
+    say(
+        f"curvature: directions change over the field by NA {fit.curvature * 1e-3:.3g} per mm (with a telecentric "
+        f"objective it would be {1e-3 / height:.3g}); unseen frames are predicted better so (correlation "
+        f"{fit.before:.3f} → {fit.after:.3f}, by {fit.evidence:.1f} standard errors){sign}"
+    )
+    return with_curvature(acquisition, fit.curvature)
 
 
 def polished(

@@ -217,18 +217,22 @@ def patch_at(acquisition: Acquisition, place: tuple[int, int, int, int]) -> Acqu
     """The part of ``acquisition`` at (top, left, rows, columns), kept in memory."""
     top, left, height, width = place
     part = (slice(top, top + height), slice(left, left + width))
-    center = center_of_region(
-        acquisition.patch_center, place, acquisition.frame_shape, acquisition.optics.pixel, acquisition.illumination
-    )
     stack = np.stack([np.asarray(acquisition.frames.frame(led)[part]) for led in range(len(acquisition))])
     return replace(
         acquisition,
         frames=ArrayFrames(stack.astype(np.float32)),
         mask=None if acquisition.mask is None else _part_of_mask(acquisition, part),
-        patch_center=center,
+        patch_center=center_of_patch(acquisition, place),
         periodic=acquisition.periodic and (height, width) == acquisition.frame_shape,
         truth=None,
     )
+
+
+def center_of_patch(acquisition: Acquisition, place: tuple[int, int, int, int]) -> tuple[float, float]:
+    """The ``patch_center`` of the part at (top, left, rows, columns)."""
+    optics, lights = acquisition.optics, acquisition.illumination
+    frame, center = acquisition.frame_shape, acquisition.patch_center
+    return center_of_region(center, place, frame, optics.pixel, lights, optics.wave_curvature)
 
 
 def _part_of_mask(acquisition: Acquisition, part: tuple[slice, slice]) -> NDArray[Any]:

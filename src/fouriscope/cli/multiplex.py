@@ -93,7 +93,7 @@ def _description(config: RunConfig, base: Path, seen: Described, *, has_mask: bo
     document = absolute_paths(config.model_dump(mode="json", exclude_unset=True, exclude_none=True), base)
     kept = {key: value for key, value in document["frames"].items() if key not in (*DONE, *STORAGE, *CAMERA, "path")}
     document["frames"] = kept | {"path": "frames.npy"} | ({"mask": "mask.npy"} if has_mask else {})
-    document["microscope"]["patch_center"] = list(seen.patch_center)
+    document["microscope"]["patch_center"] = list(seen.place_of(config.frames.roi))
     document["illumination"] = without_file(config.illumination, base) | {"patterns": "patterns.csv"}
     if "alignment" in document:
         found = {key: config.alignment.model_dump()[key] for key in WITH_PATTERNS}

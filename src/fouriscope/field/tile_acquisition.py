@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition import Acquisition, Frames, FrameSequence
+from fouriscope.acquisition import Acquisition, Frames, FrameSequence, field_scale
 from fouriscope.alignment.brightness import holds_direct_light
 from fouriscope.alignment.sides import sides
 from fouriscope.optics.die import across_edge, has_die
@@ -47,7 +47,7 @@ def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64
     if getattr(acquisition.illumination, "height", None) is None:  # directions that are the same everywhere
         return given
     rows, columns = (size / 2 + margin for size in acquisition.frame_shape)
-    pixel, (y, x) = acquisition.optics.pixel, acquisition.patch_center
+    pixel, (y, x) = _pixel(acquisition), acquisition.patch_center
     corners = [(y + down * rows * pixel, x + right * columns * pixel) for down in (-1, 1) for right in (-1, 1)]
     if has_die(acquisition.illumination):
         shares = np.array([_direct_share(acquisition, corner) for corner in corners])
@@ -76,6 +76,11 @@ def contradicted(acquisition: Acquisition) -> NDArray[np.intp]:
     return np.flatnonzero(wrong)
 
 
+def _pixel(acquisition: Acquisition) -> float:
+    """From pixel to pixel, the place from which LEDs are seen moves by so much."""
+    return acquisition.optics.pixel * field_scale(acquisition.illumination, acquisition.optics.wave_curvature)
+
+
 def _direct_share(acquisition: Acquisition, place: tuple[float, float]) -> NDArray[np.float64]:
     return frame_sources(acquisition.illumination, acquisition.optics, place).direct_light(acquisition.optics)
 
@@ -101,8 +106,11 @@ def evened(acquisition: Acquisition, weights: NDArray[np.float64]) -> Frames:
 
     Seen from another place of a tile, another share s(r) of an LED's die lies inside the pupil, and the frame is
     brighter or darker in proportion: the direct light, and what interferes with it, is nearly all of such a frame. So
-    it is multiplied by s(middle)/s(r), and the one set of sources that a tile has explains it.
+    it is multiplied by s(middle)/s(r), and the one set of sources that a tile has explains it. Where the curvature of
+    the light is known, the model itself explains that, and nothing is changed.
     """
+    if acquisition.optics.wave_curvature is not None:
+        return acquisition.frames
     across = _across_anywhere(acquisition) & (weights > 0)
     if not across.any():
         return acquisition.frames
@@ -120,7 +128,7 @@ def evened(acquisition: Acquisition, weights: NDArray[np.float64]) -> Frames:
 
 def _across_anywhere(acquisition: Acquisition) -> NDArray[np.bool_]:
     """LEDs whose die lies across the pupil's edge, seen from a corner of the tile or from its middle."""
-    (rows, columns), pixel, (y, x) = acquisition.frame_shape, acquisition.optics.pixel, acquisition.patch_center
+    (rows, columns), pixel, (y, x) = acquisition.frame_shape, _pixel(acquisition), acquisition.patch_center
     places = [(y + a * rows * pixel / 2, x + b * columns * pixel / 2) for a in (-1, 0, 1) for b in (-1, 0, 1)]
     seen = [across_edge(acquisition.illumination, acquisition.optics, place) for place in places]
     return np.asarray(np.logical_or.reduce(seen))

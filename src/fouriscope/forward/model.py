@@ -13,6 +13,7 @@ from fouriscope.checks import door, door_class, numbers
 from fouriscope.engines import Engine, as_engine
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import plain
+from fouriscope.forward.clear import clear_wave
 from fouriscope.forward.grids import Grids, LEDs
 from fouriscope.forward.loops import kernels_of
 from fouriscope.forward.objects import ComplexArray, ObjectModel, RealArray, object_model
@@ -113,6 +114,8 @@ class ForwardModel(Grids):
         self.pupil = pupil if pupil is not None else Pupil()
         self.gains = _checked_gains(gains, len(self))
         self.complex_dtype = np.result_type(self.dtype, np.complex64)
+        clear = clear_wave(self.geometry)
+        self.object = self.object.lit_by(None if clear is None else clear.astype(self.complex_dtype))
         self.pupils = LEDPupils(self.geometry, self.pupil, self.complex_dtype, self.gains, self.engine)
 
     @door
@@ -201,6 +204,10 @@ class ForwardModel(Grids):
     def transmittance(self, x: RealArray) -> ComplexArray:
         """o(x)."""
         return self.object.transmittance(self.check_x(x), engine=self.engine)
+
+    def sample(self, x: RealArray) -> ComplexArray:
+        """o(x) without the curvature of the light."""
+        return self.object.sample(self.transmittance(x))
 
     def spectrum(self, transmittance: ComplexArray, out: ComplexArray | None = None) -> ComplexArray:
         """F o: unnormalised FFT of the object, DC first; into ``out`` if it is given."""

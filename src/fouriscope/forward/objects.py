@@ -6,9 +6,10 @@ With W = ∂d/∂ō (the Wirtinger derivative of a real d with respect to the co
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +35,30 @@ AMPLITUDE_FLOOR = 1e-4
 
 
 class ObjectModel(ABC):
-    """x → o(x). ``channels`` names the real images that x is made of, in order; ``limits`` bounds them."""
+    """x → o(x). ``channels`` names the real images that x is made of, in order; ``limits`` bounds them.
+
+    ``clear`` is the wave behind a clear sample, o(0): None is 1, a plane wave. Light of an LED that is near is curved
+    (:mod:`fouriscope.forward.clear`).
+    """
 
     name: ClassVar[ObjectName]
     channels: ClassVar[tuple[str, ...]]
     limits: ClassVar[tuple[Limits, ...]]
     band: ClassVar[Band] = "intensity"
     """What an automatic grid must hold: the band of |o|², or of o alone."""
+    clear: ComplexArray | None = None
+
+    def lit_by(self, clear: ComplexArray | None) -> Self:
+        """The same model of a sample that is lit by another wave."""
+        lit = copy.copy(self)
+        lit.clear = clear
+        return lit
+
+    def sample(self, o: ComplexArray) -> ComplexArray:
+        """o as a plane wave would show it: without the phase of ``clear``."""
+        if self.clear is None:
+            return o
+        return np.asarray(o * (self.clear.conj() / np.abs(self.clear)))
 
     @abstractmethod
     def x_shape(self, object_shape: tuple[int, int]) -> tuple[int, ...]:
@@ -79,6 +97,12 @@ class ObjectModel(ABC):
         """
         return gradient
 
+    def _lit(self, o: ComplexArray) -> ComplexArray:
+        """o under the clear wave, in place."""
+        if self.clear is not None:
+            o *= self.clear
+        return o
+
     def images(self, x: RealArray) -> list[RealArray]:
         """The 2-D images of x, one for each channel, as views: what a prior denoises."""
         return list(x.reshape((len(self.channels), *x.shape[-2:])))
@@ -113,7 +137,7 @@ class PhaseObject(ObjectModel):
         single = x.dtype == np.float32
         kernel = kernels.phase_transmittance_single if single else kernels.phase_transmittance_double
         run_sliced(lambda start, stop: kernel(x, out, start, stop), x.shape[0])
-        return out
+        return self._lit(out)
 
     def pull_back(
         self, transmittance: ComplexArray, derivative: ComplexArray, engine: Engine | None = None
@@ -127,7 +151,7 @@ class PhaseObject(ObjectModel):
         return gradient
 
     def of_transmittance(self, o: ComplexArray) -> RealArray:
-        return np.asarray(np.angle(o), o.real.dtype)
+        return np.asarray(np.angle(self.sample(o)), o.real.dtype)
 
 
 class ComplexObject(ObjectModel):
@@ -146,7 +170,7 @@ class ComplexObject(ObjectModel):
         kernels = kernels_of(engine or as_engine())
         out = np.empty(x.shape[1:], _complex_of(x)) if out is None else out
         run_sliced(lambda start, stop: kernels.complex_transmittance(x, out, start, stop), x.shape[1])
-        return out
+        return self._lit(out)
 
     def pull_back(
         self, transmittance: ComplexArray, derivative: ComplexArray, engine: Engine | None = None
@@ -161,7 +185,7 @@ class ComplexObject(ObjectModel):
 
     def of_transmittance(self, o: ComplexArray) -> RealArray:
         absorption = -np.log(np.maximum(np.abs(o), AMPLITUDE_FLOOR))
-        return np.asarray(np.stack([np.angle(o), absorption]), o.real.dtype)
+        return np.asarray(np.stack([np.angle(self.sample(o)), absorption]), o.real.dtype)
 
     def tempered(self, x: RealArray, gradient: RealArray) -> RealArray:
         xp = namespace(x)
@@ -170,6 +194,8 @@ class ComplexObject(ObjectModel):
 
 class WaveObject(ObjectModel):
     """o = 1 + a + ib: the wave behind the sample itself. x has shape (2, rows, columns): (a, b).
+
+    With a ``clear`` wave, that stands in place of 1.
 
     H_i o is linear in x, so nothing depends on where the phase winds or the amplitude vanishes, and no gradient leaves
     the band of the LEDs' pupils: an object that starts in its band stays there. The grid need not hold more than that
@@ -198,8 +224,12 @@ class WaveObject(ObjectModel):
         self, x: RealArray, out: ComplexArray | None = None, engine: Engine | None = None
     ) -> ComplexArray:
         out = np.empty(x.shape[1:], _complex_of(x)) if out is None else out
-        np.add(x[0], 1, out=out.real)
-        out.imag = x[1]
+        if self.clear is None:
+            np.add(x[0], 1, out=out.real)
+            out.imag = x[1]
+        else:
+            np.add(x[0], self.clear.real, out=out.real)
+            np.add(x[1], self.clear.imag, out=out.imag)
         return out
 
     def pull_back(
@@ -211,7 +241,8 @@ class WaveObject(ObjectModel):
         return gradient
 
     def of_transmittance(self, o: ComplexArray) -> RealArray:
-        return np.stack([o.real - 1, o.imag])
+        o = o - (1 if self.clear is None else self.clear)
+        return np.stack([o.real, o.imag])
 
     def phase_and_absorption(self, x: RealArray) -> tuple[RealArray, RealArray]:
         """The phase is measured from the direction of the mean of o, so that a weak one does not wrap around."""
@@ -229,8 +260,8 @@ class WaveObject(ObjectModel):
         return phase
 
     def _turned(self, x: RealArray) -> ComplexArray:
-        """o, with a real and positive mean."""
-        o = self.transmittance(x)
+        """The sample alone, with a real and positive mean."""
+        o = self.sample(self.transmittance(x))
         mean = complex(o.mean(dtype=np.complex128))
         o *= o.dtype.type(mean.conjugate() / abs(mean) if abs(mean) > 0 else 1.0)
         return o

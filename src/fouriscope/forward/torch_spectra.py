@@ -81,10 +81,22 @@ class SeenSpectrum:
     def __init__(self, model: ForwardModel, device: Any, real: Any, complex_: Any) -> None:
         self.name, self.shape, self.x_shape = model.object.name, model.object_shape, model.x_shape
         self.device, self.real, self.complex = device, real, complex_
+        clear = model.object.clear
+        self.clear = None if clear is None else torch.as_tensor(clear, dtype=complex_, device=device)
         self.pieces = pieces_of(2 * model.dtype.itemsize * math.prod(self.shape), device)
         self.rows, self.columns = (
             Band(*ends, size) for ends, size in zip(seen_bins(model.geometry), self.shape, strict=True)
         )
+
+    def object(self, x: Tensor) -> Tensor:
+        """o(x), differentiable."""
+        return self._lit(transmittance(self.name, x), slice(None))
+
+    def _lit(self, o: Tensor, part: slice) -> Tensor:
+        """The object under the wave behind a clear sample, for a part of its rows."""
+        if self.clear is None:
+            return o
+        return o.add_(self.clear[part] - 1) if self.name == "wave" else o.mul_(self.clear[part])
 
     def of(self, o: Tensor) -> Tensor:
         """F o / size, differentiable."""
@@ -97,7 +109,7 @@ class SeenSpectrum:
         out = self._empty(space, "spectrum")
 
         def transform_rows(part: slice) -> None:
-            rows = transmittance(self.name, x[..., part, :], out=o[part])
+            rows = self._lit(transmittance(self.name, x[..., part, :], out=o[part]), part)
             self.columns.take(torch.fft.fft(rows, norm="forward"), -1, out=half.T[part])
 
         def transform_columns(part: slice) -> None:

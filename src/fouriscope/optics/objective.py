@@ -23,6 +23,7 @@ _BOUNDS = {
     "medium_index": (0.5, 10.0, "1 for air, 1.33 for water, 1.518 for oil"),
 }
 _SMALLEST_PIXEL, _LARGEST_PIXEL = 1e-11, 1e-2
+_MOST_CURVED = 1e5
 # Relative to NA: far above rounding errors, far below any distance between LEDs.
 EDGE_TOLERANCE = 1e-9
 
@@ -75,6 +76,10 @@ class Optics:
         Bandwidth of the light around λ: full width at half maximum of a Gaussian, in metres. 0 is one wavelength.
     spectrum
         Instead of a bandwidth: pairs (wavelength in metres, weight). See docs/sources.md.
+    wave_curvature
+        c, the curvature of an LED's light as the objective sees it, in 1/m: at the distance r from where its direction
+        is k, it is k − c r (in NA). That is 1/height of the LEDs if the objective is telecentric. None leaves it out
+        within a patch, and is 1/height from patch to patch. See docs/physics.md.
 
     Examples
     --------
@@ -90,6 +95,7 @@ class Optics:
     medium_index: float = 1.0
     bandwidth: float = 0.0
     spectrum: tuple[tuple[float, float], ...] = ()
+    wave_curvature: float | None = None
 
     def __post_init__(self) -> None:
         for name in _BOUNDS:
@@ -102,6 +108,10 @@ class Optics:
                 "wavelengths are in metres: 513 nm is 513e-9."
             )
         self._check_bandwidth()
+        if self.wave_curvature is not None:
+            curvature = require_finite("wave_curvature", self.wave_curvature)
+            require_within("wave_curvature", curvature, -_MOST_CURVED, _MOST_CURVED, "in 1/m: LEDs at 70 mm have 14")
+            object.__setattr__(self, "wave_curvature", curvature)
         if self.camera_pixel > _LARGEST_CAMERA_PIXEL:
             raise InvalidInputError(
                 f"camera_pixel = {self.camera_pixel:g} m is larger than {_LARGEST_CAMERA_PIXEL:g} m; "

@@ -47,9 +47,11 @@ def with_alignment(document: dict[str, Any], alignment: Alignment) -> dict[str, 
     acquisition = alignment.acquisition
     weights = {} if acquisition.weights is None else {"weights": np.asarray(acquisition.weights, float).tolist()}
     gains = {} if acquisition.gains is None else {"brightness": np.asarray(acquisition.gains).tolist()}
+    curvature = acquisition.optics.wave_curvature
+    curved = {} if curvature is None else {"wave_curvature": curvature}
     return document | {
         "frames": _straight(document["frames"], alignment) | gains | weights,
-        "microscope": document["microscope"] | {"na": acquisition.optics.na},
+        "microscope": document["microscope"] | {"na": acquisition.optics.na} | curved,
         "illumination": _lights(acquisition, document["illumination"]),
         "pupil": document["pupil"] | {"defocus": acquisition.pupil.defocus},
         "alignment": document["alignment"] | settings.switched(settings.Alignment, ()),

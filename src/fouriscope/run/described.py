@@ -19,6 +19,7 @@ from fouriscope.acquisition import (
     StreamedFrames,
     bad_frames,
     center_of_region,
+    field_scale,
     find_bad_pixels,
     open_frames,
     simplified_masks,
@@ -99,13 +100,20 @@ class Described:
 
     @cached_property
     def patch_center(self) -> tuple[float, float]:
-        """(y, x) in metres, of the region of interest if there is one."""
-        region = self.config.frames.roi
-        return self.config.microscope.patch_center if region is None else self.center_of(region)
+        """(y, x) in metres, of the region of interest if there is one, as an acquisition has it."""
+        return self.center_of(self.config.frames.roi)
 
-    def center_of(self, region: Region) -> tuple[float, float]:
-        """(y, x) in metres of a region of whole frames, whose centre [microscope] places."""
+    def center_of(self, region: Region | None) -> tuple[float, float]:
+        """(y, x) in metres from where the LEDs are seen as they are from a region of whole frames, or from all."""
+        scale = field_scale(self.illumination, self.optics.wave_curvature)
+        y, x = self.place_of(region)
+        return scale * y, scale * x
+
+    def place_of(self, region: Region | None) -> tuple[float, float]:
+        """(y, x) in metres of the middle of a region of whole frames, whose own middle [microscope] places."""
         center = self.config.microscope.patch_center
+        if region is None:
+            return center
         return center_of_region(center, region, self.whole_shape, self.optics.pixel, self.illumination)
 
     @cached_property

@@ -94,7 +94,7 @@ def _judge(solver: Solver, acquisition: Acquisition, config: ReconstructionConfi
         leds=len(leds),
         outside_band=share_outside_band(model, solver.x, leds),
         contradicting=suspects,
-        slow_background=slow_background(model.transmittance(solver.x)[window]),
+        slow_background=slow_background(model.sample(solver.x)[window]),
         notes=repeat.notes,
         **gains,
     )

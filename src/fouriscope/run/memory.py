@@ -48,6 +48,7 @@ def memory_needed(geometry: Geometry, config: ReconstructionConfig, *, frames: i
     """
     itemsize = 4 if config.object.precision == "single" else 8
     images = OBJECT_IMAGES * len(object_model(config.object.model).channels)
+    clear = 2 if geometry.optics.wave_curvature else 0  # a complex wave
     box = geometry.support_box
     group = group_size(geometry, itemsize)
     kept = kept_bytes(geometry, np.dtype(np.complex64 if itemsize == 4 else np.complex128))
@@ -59,7 +60,7 @@ def memory_needed(geometry: Geometry, config: ReconstructionConfig, *, frames: i
     ):  # its groups, and what it computes of the object
         needed = torch_memory(geometry, channels=images // OBJECT_IMAGES, itemsize=itemsize)
         in_flight = needed.total(thread_count() * geometry.sources.most, keeps_frames=False)
-    return int(np.prod(geometry.object_shape)) * images * itemsize + kept + in_flight + frames
+    return int(np.prod(geometry.object_shape)) * (images + clear) * itemsize + kept + in_flight + frames
 
 
 def check_memory(acquisition: Acquisition, config: ReconstructionConfig, margin: int) -> None:

@@ -30,6 +30,7 @@ def build_optics(section: MicroscopeSection) -> Optics:
         *(section.wavelength, section.na, section.magnification, section.camera_pixel, section.medium_index),
         bandwidth=section.bandwidth,
         spectrum=section.spectrum or (),
+        wave_curvature=section.wave_curvature,
     )
 
 

@@ -28,6 +28,7 @@ MEASURED: dict[str, tuple[str, dict[str, Any]]] = {
             "na": True,
             "array": True,
             "die": True,
+            "curvature": True,
             "edge": True,
         },
     ),

@@ -47,6 +47,8 @@ class ResultGeometry:
         (N,) recovered intensity of each LED, 1 as assumed; None if they were not estimated.
     nominal_na
         (N, 2) directions before a calibration, or None.
+    wave_curvature
+        Curvature of the light in 1/m (:class:`~fouriscope.Optics`), or None.
     bandwidth
         Full width at half maximum of the light around λ, in metres; 0 is one wavelength, or a spectrum.
     patterns, led_na
@@ -72,6 +74,7 @@ class ResultGeometry:
     gains: FloatArray | None = None
     nominal_na: FloatArray | None = None
     bandwidth: float = 0.0
+    wave_curvature: float | None = None
     patterns: FloatArray | None = None
     led_na: FloatArray | None = None
 
@@ -119,6 +122,7 @@ class ResultGeometry:
             bright_field=geometry.bright_field,
             wavelength=geometry.optics.wavelength,
             bandwidth=geometry.optics.bandwidth,
+            wave_curvature=geometry.optics.wave_curvature,
             objective_na=geometry.optics.na,
             patch_center=geometry.patch_center,
             margin=geometry.margin,
@@ -156,6 +160,7 @@ class ResultGeometry:
             offset=None if offset is None else tuple(offset),
             slide=None if slide is None else (slide["thickness_m"], slide["index"]),
             bandwidth=numbers.get("bandwidth_m", 0.0),
+            wave_curvature=numbers.get("wave_curvature_per_m"),
             die=numbers.get("die_m", 0.0),
             die_shape=numbers.get("die_shape", "square"),
             gains=columns.get("gain"),
@@ -209,6 +214,7 @@ class ResultGeometry:
             "bright_field_leds": int(self.bright_field.sum()),
             "wavelength_m": self.wavelength,
             **({"bandwidth_m": self.bandwidth} if self.bandwidth else {}),
+            **({} if self.wave_curvature is None else {"wave_curvature_per_m": self.wave_curvature}),
             "objective_na": self.objective_na,
             "synthetic_na": self.synthetic_na,
             "patch_center_m": list(self.patch_center),

@@ -132,6 +132,7 @@ class Geometry(Part):
     offset_m: Pair | None
     slide: Slide | None
     die_m: Number = 0.0
+    wave_curvature_per_m: Number | None = None
     die_shape: Literal["square", "round"] = "square"
     pupil: PupilNumbers | None = None
 

@@ -174,6 +174,11 @@ class MicroscopeSection(Section):
     patch_center: Pair = Field(
         default=(0.0, 0.0), description="(y, x) of the centre of whole frames, from the optical axis"
     )
+    wave_curvature: Finite | None = Field(
+        default=None,
+        description="curvature of the LEDs' light as the objective sees it, in 1/m: 1 / height if the objective is "
+        "telecentric (docs/physics.md)",
+    )
 
 
 class _Lights(Section):

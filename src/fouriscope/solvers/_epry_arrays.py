@@ -18,25 +18,26 @@ from fouriscope.reductions import norm
 
 # δ, in units of the largest |·|² it stands beside: it only keeps 0/0 away, the steps are bounded by themselves.
 DAMPING = 1e-9
+# Of a clear sample, in units of its mean.
+ROUNDING = 1e-3
 
 
 def spectrum_of(model: ForwardModel, x: RealArray) -> ComplexArray:
     """F o(x)."""
-    if np.any(x):
-        return model.spectrum(model.transmittance(x))
-    # What the FFT rounds to instead of 0 would lend dark-field frames a phase that means nothing.
-    spectrum = np.zeros(model.object_shape, model.complex_dtype)
-    spectrum[0, 0] = spectrum.size
+    spectrum = model.spectrum(model.transmittance(x))
+    if not np.any(x):
+        # What the FFT rounds to instead of 0 would lend dark-field frames a phase that means nothing.
+        spectrum[np.abs(spectrum) < ROUNDING * spectrum.size] = 0
     return spectrum
 
 
 def x_of(model: ForwardModel, spectrum: ComplexArray) -> RealArray:
     """What the model's object can hold of F⁻¹ spectrum: a wave, phase and absorption, or the phase alone.
 
-    The phase is measured from the direction of the mean of o, so that a weak one does not wrap around.
+    The phase is measured from the direction of the mean of the sample, so that a weak one does not wrap around.
     """
     o = model.inverse_spectrum(spectrum)
-    mean = complex(spectrum[0, 0])
+    mean = complex(spectrum[0, 0] if model.object.clear is None else model.object.sample(o).mean(dtype=np.complex128))
     o *= o.dtype.type(mean.conjugate() / abs(mean) if abs(mean) > 0 else 1.0)
     return np.asarray(model.object.of_transmittance(o), model.dtype)
 

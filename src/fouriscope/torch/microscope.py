@@ -10,7 +10,6 @@ from fouriscope.checks import door_class
 from fouriscope.errors import InvalidInputError
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.grids import LEDs
-from fouriscope.forward.torch_objects import transmittance
 from fouriscope.forward.torch_optics import TorchOptics
 from fouriscope.forward.torch_threads import Tensor
 
@@ -62,8 +61,7 @@ class Microscope(torch.nn.Module):  # type: ignore[misc]
             raise InvalidInputError(f"a tensor whose last dimensions are {shape} was expected, got {came}")
         optics = self._on(x.device)
         sources, bounds = self.model.sources.of(self.leds if leds is None else self.model.led_indices(leds))
-        o = transmittance(self.model.object.name, x.to(optics.real))
-        return optics.intensities(optics.seen.of(o), sources, bounds)
+        return optics.intensities(optics.seen.of(optics.seen.object(x.to(optics.real))), sources, bounds)
 
     def extra_repr(self) -> str:
         return f"{len(self.leds)} of the LEDs of {self.model!r}"

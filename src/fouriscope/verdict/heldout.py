@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.brightness import counted_pixels
+from fouriscope.alignment.structure import telling
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Geometry
@@ -24,10 +25,6 @@ BRIGHT, DARK = 3, 17
 # LEDs nearer than this to the edge of the pupil, in bins, are not held out: a fraction of a bin decides whether their
 # direct light passes, and that one pixel of the pupil decides their misfit.
 EDGE = 1.0
-# Neighbouring pixels of a frame with structure are correlated, those of white noise are not: below this correlation a
-# frame cannot tell a good prediction from a bad one. If a pixel is almost as large as a speckle, λ/(2 NA), even
-# structure looks like noise, and all frames are used.
-TELLING, SAMPLED = 0.2, 0.8
 # Of plain EPRY.
 SWEEPS, DECAY, PUPIL_START = 20, 0.3, 2
 
@@ -128,7 +125,7 @@ def hold_out(
     plain = seen if uncalibrated is None else replace(uncalibrated, weights=weights)
     epry = misfits(patch, *plain_epry(plain, geometry.margin), held)
     grey = misfits(patch, None, None, held, bright_field=geometry.bright_field)
-    noise = int(np.count_nonzero((patch.frame_weights > 0) & ~telling(patch, geometry)))
+    noise = int(np.count_nonzero((patch.frame_weights > 0) & ~telling(patch, geometry.bright_field)))
     return HeldOut(tuple(map(int, held)), ours[0], ours[1], epry[0], epry[1], grey[0], grey[1], noise, *left)
 
 
@@ -143,7 +140,7 @@ def drawn(
     clear = np.abs(geometry.illumination_na - geometry.optics.na) > EDGE * bin_na
     clear &= patch.frame_weights > 0
     clear[list(spared)] = False
-    clear &= telling(patch, geometry)
+    clear &= telling(patch, geometry.bright_field)
     chosen = []
     for field, count in ((geometry.bright_field, BRIGHT), (~geometry.bright_field, DARK)):
         free = np.flatnonzero(field & clear)
@@ -151,37 +148,6 @@ def drawn(
         share = max(len(free) // 4, least if len(free) >= 3 * least else 0)
         chosen.append(rng.choice(free, min(count, share), replace=False))
     return np.sort(np.concatenate(chosen)).astype(np.int64)
-
-
-def telling(patch: Acquisition, geometry: Geometry) -> NDArray[np.bool_]:
-    """Which frames hold more than noise: bright-field ones, and those whose neighbouring pixels are alike."""
-    told = geometry.bright_field.copy()
-    optics = patch.optics
-    if optics.pixel > SAMPLED * optics.wavelength / (2 * optics.na):
-        return np.ones_like(told)
-    for led in np.flatnonzero(~told & (patch.frame_weights > 0)):
-        frame = np.asarray(patch.frames.frame(int(led)), np.float64)
-        counts = counted_pixels(patch, int(led), frame)
-        told[led] = counts.any() and neighbour_correlation(frame, counts) >= TELLING
-    return told
-
-
-def neighbour_correlation(frame: NDArray[np.float64], counts: NDArray[np.bool_]) -> float:
-    """Correlation of the amplitudes of pixels side by side, along rows and columns together; 0 of white noise.
-
-    >>> noise = np.random.default_rng(0).random((64, 64))
-    >>> smooth = np.sqrt(noise + np.roll(noise, 1, axis=0) + np.roll(noise, 1, axis=1))
-    >>> [bool(neighbour_correlation(image, np.ones((64, 64), bool)) > TELLING) for image in (noise, smooth)]
-    [False, True]
-    """
-    amplitude = np.sqrt(np.maximum(np.where(counts, frame, 0.0), 0))
-    deviation = np.where(counts, amplitude - amplitude[counts].mean(), 0.0)
-    variance = float(np.mean(deviation[counts] ** 2))
-    pairs = np.count_nonzero(counts[1:] & counts[:-1]) + np.count_nonzero(counts[:, 1:] & counts[:, :-1])
-    if not variance or not pairs:
-        return 0.0
-    products = np.sum(deviation[1:] * deviation[:-1]) + np.sum(deviation[:, 1:] * deviation[:, :-1])
-    return float(products) / pairs / variance
 
 
 def plain_epry(data: Acquisition, margin: int) -> tuple[ForwardModel, NDArray[Any]]:
