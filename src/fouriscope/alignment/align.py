@@ -44,8 +44,8 @@ SEARCHES = {
     "array": "rotation and height of the LED array",
     "na": "aperture",
     "die": "size of the LEDs",
-    "curvature": "change of directions over the field",
     "edge": "LEDs at the pupil's edge",
+    "curvature": "change of directions over the field",
 }
 
 
@@ -80,8 +80,8 @@ def align(
     na: bool = True,
     array: bool = True,
     die: bool = True,
-    curvature: bool = True,
     edge: bool = True,
+    curvature: bool = True,
     motions: Sequence[Motion] = ("shift", "rotation", "height"),
     tell: Tell | None = None,
     stage: Tell | None = None,
@@ -108,15 +108,15 @@ def align(
     9. array and focus once more, by cross-validation: each frame is predicted from the others, and what predicts them
        better is used (:func:`~fouriscope.alignment.polish`). If all that was found does not predict them clearly better
        than the description, a search from the description is compared with it;
-    10. ``curvature``: find how much directions change over the field, on a larger patch
-        (:func:`~fouriscope.alignment.find_curvature`);
-    11. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`), and those
+    10. ``edge``: leave out LEDs in the penumbra of the pupil's edge (:func:`~fouriscope.alignment.sides`), and those
         whose frames show that they lie on its other side. Their direct light passes in part, or is where it should not
         be. No direction nearby explains that, and an object that is forced to explain it gets stripes. If the size of
         the LEDs explains it, and they hold as much light as it says, they are kept. So are frames that a reconstruction
         predicts as well as others at the edge (:mod:`fouriscope.alignment.edge`). Dark frames beside the edge are left
         out if direct light leaks into them, so that bright frames are predicted better without them
-        (:mod:`fouriscope.alignment.haze`).
+        (:mod:`fouriscope.alignment.haze`);
+    11. ``curvature``: find how much directions change over the field, on a larger patch
+        (:func:`~fouriscope.alignment.find_curvature`).
 
     Another orientation or place of the array is used only if it explains the frames clearly better than the described
     one. The best defocus is always used. ``tell`` is called with each finding as soon as it is made.
@@ -125,7 +125,7 @@ def align(
     ----------
     acquisition
         The frames, and the microscope as described.
-    circles, exposure, focus, response, na, array, die, curvature, edge
+    circles, exposure, focus, response, na, array, die, edge, curvature
         Which searches to make, as above.
     focus_reach
         How far to search for the focus, to both sides, in metres.
@@ -137,7 +137,7 @@ def align(
         Called before each search with its name and number. A search that is repeated keeps its number.
     """
     notes: list[str] = []
-    wanted = (circles, exposure, focus, response, array, na, die, curvature, edge)
+    wanted = (circles, exposure, focus, response, array, na, die, edge, curvature)
     searches = [name for name, is_wanted in zip(SEARCHES, wanted, strict=True) if is_wanted]
 
     def begin(name: str) -> None:
@@ -206,9 +206,6 @@ def align(
             other = focused(other, focus_reach, say) if focus else other
             other = polished(other, motions, described.pupil.defocus, say, focus=focus)
             acquisition = better_of(acquisition, other, say)
-    if curvature:
-        begin("curvature")
-        acquisition = curved(acquisition, say)
     if power != 1.0:
         begin("response")
         as_given = replace(acquisition, frames=given.frames, gains=given.gains)
@@ -224,8 +221,8 @@ def align(
                 na=na,
                 array=array,
                 die=die,
-                curvature=curvature,
                 edge=edge,
+                curvature=curvature,
                 motions=motions,
                 tell=tell,
                 stage=stage,
@@ -255,6 +252,9 @@ def align(
             weights = acquisition.frame_weights
             weights[leaking] = 0
             acquisition = _weighed(acquisition, weights)
+    if curvature:
+        begin("curvature")
+        acquisition = curved(acquisition, say)
     return Alignment(acquisition, tuple(notes), power)
 
 

@@ -28,8 +28,8 @@ MEASURED: dict[str, tuple[str, dict[str, Any]]] = {
             "na": True,
             "array": True,
             "die": True,
-            "curvature": True,
             "edge": True,
+            "curvature": True,
         },
     ),
     "calibration": (

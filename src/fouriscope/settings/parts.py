@@ -63,12 +63,12 @@ class Alignment(Section):
         description="move the LED array as a rigid body, by short reconstructions of a small patch",
     )
     die: bool = Field(default=False, description="find `illumination.die`, the size of the LEDs")
+    edge: bool = Field(
+        default=False, description="leave out frames of LEDs whose direct light passes the pupil only in part"
+    )
     curvature: bool = Field(
         default=False,
         description="find `microscope.wave_curvature`: how directions change over the field",
-    )
-    edge: bool = Field(
-        default=False, description="leave out frames of LEDs whose direct light passes the pupil only in part"
     )
     motions: tuple[Literal["shift", "rotation", "height", "pitch"], ...] = Field(
         default=("shift", "rotation", "height"), description="what `array` may change"
