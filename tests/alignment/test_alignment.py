@@ -124,8 +124,8 @@ def test_the_searches_are_counted() -> None:
     stages: list[str] = []
     align(acquisition(), circles=False, array=False, na=False, die=False, stage=stages.append, focus_reach=30e-6)
     named = [line.removeprefix("aligning the microscope: ") for line in stages]
-    assert named[:2] == ["exposure of the dark field (1 of 4)", "focus (2 of 4)"]
-    assert named[-1] == "LEDs at the pupil's edge (4 of 4)"
+    assert named[:2] == ["exposure of the dark field (1 of 5)", "focus (2 of 5)"]
+    assert named[-2:] == ["LEDs at the pupil's edge (4 of 5)", "change of directions over the field (5 of 5)"]
 
 
 def test_an_aperture_that_is_right_stays() -> None:
