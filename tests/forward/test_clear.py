@@ -9,6 +9,7 @@ import pytest
 
 import fouriscope as fs
 from fouriscope.fidelity import AllLEDs
+from fouriscope.field.patchwork import PatchworkModel
 from fouriscope.solvers import EPRY, Iterations
 
 OPTICS = fs.Optics(wavelength=532e-9, na=0.1, magnification=2, camera_pixel=3.45e-6)
@@ -96,3 +97,25 @@ def test_without_a_curvature_nothing_changes() -> None:
 def test_what_is_no_curvature_is_refused(curvature: object) -> None:
     with pytest.raises(fs.errors.InvalidInputError, match="wave_curvature"):
         replace(OPTICS, wave_curvature=curvature)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_directions_that_change_over_a_field_are_explained() -> None:
+    """A model that knows nothing of a bowl (patches, each with the angles of its place) tells which sign is right."""
+    leds = fs.LEDArray.square(9, pitch=3e-3, height=50e-3)
+    field = PatchworkModel(OPTICS, leds, (96, 96), pitch=16)
+    phase = np.zeros(field.object_shape, np.float32)
+    rng = np.random.default_rng(0)
+    y, x = (np.arange(size) for size in phase.shape)
+    for _ in range(60):
+        middle = rng.uniform(0, phase.shape[0], 2)
+        phase += 0.5 * (np.hypot(y[:, None] - middle[0], x - middle[1]) < rng.uniform(8, 25))
+    frames = np.asarray(field.intensity(phase))
+    misfits = {}
+    for curvature in (-1 / leds.height, 0.0, 1 / leds.height):
+        data = fs.Acquisition(replace(OPTICS, wave_curvature=curvature), leds, frames)
+        method = fs.settings.Spectral(strength_factor=1.0, long_steps=True)
+        result = fs.reconstruct(data, method=method, prior=None, align=(), calibrate=(), iterations=40)
+        misfits[round(curvature * leds.height)] = result.history.last.misfit
+    assert misfits[1] < 0.9 * misfits[0]
+    assert misfits[1] < 0.9 * misfits[-1]
