@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from benchmarks.gallery import centred_phase
 from benchmarks.real import reference_epry, result_of
 from fouriscope.run.assemble import build_acquisition
 from fouriscope.run.config import load_config
+from fouriscope.run.phases import flattened, unwrap
+
+
+def flat_phase(field: NDArray[Any]) -> NDArray[Any]:
+    """Without the slow background that frames hardly show, as in ``figure.png`` of a run."""
+    return np.asarray(flattened(unwrap(centred_phase(field)), np.abs(field)))
 
 
 def main(run: Path, picture: Path) -> None:
@@ -26,8 +34,8 @@ def main(run: Path, picture: Path) -> None:
     raw = np.asarray(data.frames.frame(int(np.hypot(*directions.T).argmin())), np.float64)
     panels = {
         "one frame of the microscope": raw,
-        "plain EPRY, phase": centred_phase(epry),
-        "fouriscope, phase": centred_phase(field),
+        "plain EPRY, phase": flat_phase(epry),
+        "fouriscope, phase": flat_phase(field),
     }
     figure = Figure(figsize=(12, 4.2), layout="constrained")
     FigureCanvasAgg(figure)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.prediction import Unseen
+from fouriscope.alignment.structure import telling
 from fouriscope.alignment.trials import PATCH, Trials, center_of_patch, most_detailed_place, patch_at
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.optics import Illumination, Pupil
@@ -88,11 +89,16 @@ class CrossValidation:
 
 
 def askable(trials: Trials) -> NDArray[np.bool_]:
-    """Frames that have a weight and whose LEDs are not at the pupil's edge."""
+    """Frames that have a weight and whose LEDs are not at the pupil's edge; of these, those that are not mere noise.
+
+    Noise looks like no prediction, and hides which prediction is better. If too few frames hold more, all are asked.
+    """
     patch = trials.patch
     radius = np.hypot(*patch.illumination.directions(patch.patch_center).T)
-    clear: NDArray[np.bool_] = np.abs(radius - patch.optics.na) > EDGE * max(trials.bin_na)
-    return clear & (patch.frame_weights > 0)
+    clear = np.abs(radius - patch.optics.na) > EDGE * max(trials.bin_na)
+    clear &= patch.frame_weights > 0
+    told = clear & telling(patch, np.asarray(patch.optics.passes(radius)))
+    return told if np.count_nonzero(told) >= LEAST_FRAMES else clear
 
 
 def evidence_for(other: Acquisition, acquisition: Acquisition) -> float:
