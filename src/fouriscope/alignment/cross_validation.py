@@ -95,7 +95,7 @@ def askable(trials: Trials) -> NDArray[np.bool_]:
     """
     patch = trials.patch
     radius = np.hypot(*patch.illumination.directions(patch.patch_center).T)
-    clear = np.abs(radius - patch.optics.na) > EDGE * max(trials.bin_na)
+    clear: NDArray[np.bool_] = np.abs(radius - patch.optics.na) > EDGE * max(trials.bin_na)
     clear &= patch.frame_weights > 0
     told = clear & telling(patch, np.asarray(patch.optics.passes(radius)))
     return told if np.count_nonzero(told) >= LEAST_FRAMES else clear
