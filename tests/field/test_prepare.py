@@ -14,15 +14,18 @@ from fouriscope.field.folder import FieldFolder
 from fouriscope.field.identity import identity
 from fouriscope.field.patchwork import PatchworkModel
 from fouriscope.field.plan import FieldPlan
-from fouriscope.field.prepare import prepare, settled_frames, settled_strengths
+from fouriscope.field.prepare import STRENGTH_ITERATIONS, prepare, settled_choices, settled_frames
 from fouriscope.field.tile_acquisition import contradicted, evened, tile_acquisition, weights_in_tile
 from fouriscope.field.tile_store import TileRecord, TileStore, checksum
 from fouriscope.field.tile_task import last_misfit, mean_pupil, thumbnail
 from fouriscope.field.tiling import Tiling
 from fouriscope.optics import Directions, LEDArray, Optics, Pupil
 from fouriscope.run import load_config
+from fouriscope.run.assemble import build_solver
 from fouriscope.run.config import parse_config
-from fouriscope.solvers import History, Record
+from fouriscope.run.rehearsal import rehearsed
+from fouriscope.settings import Spectral
+from fouriscope.solvers import History, Iterations, Record
 from tests.conftest import LEDS
 from tests.field.problems import TILE, write_field
 from tests.run.problems import document
@@ -93,13 +96,41 @@ def test_one_strength_for_all_tiles(configuration: Path) -> None:
     said: list[str] = []
     config = load_config(configuration)
     plan = FieldPlan.of(config, configuration.parent, tile=TILE)
-    sections = settled_strengths(config, configuration.parent, plan, {}, said.append)
+    sections = settled_choices(config, configuration.parent, plan, {}, said.append)
     assert sections["prior"]["name"] == "tv"
     assert sections["prior"]["strength"] > 0
     assert "which has the most contrast" in said[0]
     given = config.model_copy(update={"prior": {"name": "tv", "strength": 1e-4}})
-    assert settled_strengths(given, configuration.parent, plan, {}, said.append) == {}
+    assert settled_choices(given, configuration.parent, plan, {}, said.append) == {}
     assert len(said) == 1
+
+
+def test_all_tiles_choose_as_a_run_of_the_most_detailed_one(configuration: Path) -> None:
+    said: list[str] = []
+    config = parse_config(
+        load_config(configuration).model_dump(exclude_none=True)
+        | {
+            "object": {"model": "wave"},
+            "solver": {"method": "spectral", "loss": "amplitude"},
+            "calibration": {"gains": True},
+            "stop": {"iterations": 100},
+        },
+        where="test",
+    )
+    plan = FieldPlan.of(config, configuration.parent, tile=TILE)
+    sections = settled_choices(config, configuration.parent, plan, {}, said.append)
+    tile = plan.tiling[int(said[-1].split("tile ")[1].split(",")[0])]
+    as_described = plan.tile_config(config, tile)
+    acquisition = tile_acquisition(as_described, configuration.parent, plan.margin)
+    alone = rehearsed(acquisition, as_described)
+    assert isinstance(alone.solver, Spectral)
+    assert alone.solver.strength_factor != "auto"
+    assert sections["solver"]["long_steps"] == alone.solver.long_steps
+    assert sections["solver"]["seed"] == config.solver.seed
+    assert sections["calibration"]["gains_by"] == alone.calibration.gains_by
+    solver = build_solver(acquisition, alone)
+    solver.solve(Iterations(STRENGTH_ITERATIONS))
+    assert sections["prior"]["strength"] == pytest.approx(solver.strengths[0], rel=1e-6)
 
 
 def test_the_masked_field_runs(configuration: Path, tmp_path: Path) -> None:

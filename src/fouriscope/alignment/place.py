@@ -19,6 +19,9 @@ from fouriscope.optics import LEDArray
 
 # Short reconstructions need this many bright frames that surely hold direct light.
 LEAST_FRAMES = 5
+# They are few, so a larger patch than that of other trials is affordable. Its bins are finer: on frames of 96 pixels,
+# patches of 64 left 0.45 bins of a displacement, and patches as large as the frames 0.3.
+PATCH = 128
 # Another orientation must predict unseen frames better than the described one by this share, and by so much at least;
 # within as much, nobody can tell.
 CLEARLY, LEAST_LIKENESS = 0.05, 0.01
@@ -116,7 +119,7 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
             "frames in the order of the LEDs?"
         )
     bright = replace(acquisition, weights=np.where(sides > 0, acquisition.frame_weights, 0.0))
-    trials = Trials.of(bright)
+    trials = Trials.of(bright, side=PATCH)
     circles = find_array(acquisition, orientations=ORIENTATIONS)
 
     def wrong(place: LEDArray) -> int:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.brightness import counted_pixels
+from fouriscope.alignment.structure import telling
 from fouriscope.alignment.trials import Trials
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
@@ -56,18 +57,23 @@ class Unseen:
         self.counts = np.stack([counted_pixels(patch, led, frame) for led, frame in enumerate(frames)])
         amplitudes = np.sqrt(np.maximum(np.where(self.counts, np.stack(frames), 0.0), 0.0))
         self.amplitudes = _centred(amplitudes, self.counts)
+        # Noise looks like no prediction, and hides which prediction is better. If too few frames hold more, all count.
+        bright = np.asarray(patch.optics.passes(np.hypot(*patch.illumination.directions(patch.patch_center).T)))
+        tells = telling(patch, bright) & (patch.frame_weights > 0)
+        few = np.count_nonzero(tells) < LEAST_INSIDE + LEAST_NEXT
+        self.tells = np.ones(len(patch), bool) if few else tells
 
     def likeness(self, lights: Sequence[Illumination], used: int, *, na: float | None = None) -> Floats:
         """For each of ``lights``, the correlation of every frame that is asked.
 
         Inner LEDs are reconstructed where light number ``used`` has them, and predict outer frames for all of the
-        lights. Radii are counted in units of ``na``.
+        lights. Radii are counted in units of ``na``. Frames of mere noise are not asked.
         """
         patch, trials = self.patch, self.trials
         unit = patch.optics.na if na is None else na
         radii = np.stack([np.hypot(*light.directions(patch.patch_center).T) for light in lights])
         edge, room = patch.optics.na, EDGE * patch.optics.na
-        clear = (radii.max(axis=0) < edge - room) | (radii.min(axis=0) > edge + room)
+        clear = self.tells & ((radii.max(axis=0) < edge - room) | (radii.min(axis=0) > edge + room))
         here, weights = radii[used] / unit, patch.frame_weights
         found = [np.empty((len(lights), 0))]
         for radius in RADII:

@@ -31,6 +31,7 @@ from fouriscope.run.execute import close_stream
 from fouriscope.run.image_files import load_image
 from fouriscope.run.inputs import input_files, resolved
 from fouriscope.run.provenance import file_checksums, machine_and_versions
+from fouriscope.run.rehearsal import rehearsed
 from fouriscope.settings import RunConfig
 from fouriscope.solvers import Iterations
 
@@ -86,7 +87,7 @@ def prepare(
         close_stream(acquisition)
         # Another aperture and other directions reach other frequencies.
         plan = FieldPlan.of(parse_config(document, where="after the alignment"), base, tile=tile, overlap=overlap)
-    document |= settled_strengths(parse_config(document, where="after the alignment"), base, plan, images, say)
+    document |= settled_choices(parse_config(document, where="after the alignment"), base, plan, images, say)
     provenance = machine_and_versions() | {
         "kind": "field",
         "request": request,
@@ -128,13 +129,14 @@ def settled_frames(config: RunConfig, base: Path, folder: Path) -> tuple[dict[st
     return document, {"mask.npy": _whole_mask(find_bad_pixels(seen.counts()), stored, base, section.mask)}
 
 
-def settled_strengths(
+def settled_choices(
     config: RunConfig, base: Path, plan: FieldPlan, images: dict[str, NDArray[Any]], say: Tell
 ) -> dict[str, Any]:
-    """The sections [prior] and [prior_absorption] with numbers where the strength is "auto".
+    """Sections with what a run would choose by itself: the strength where it is "auto", ``long_steps``, ``gains_by``.
 
-    They are those that the tile with the most contrast ends with. If each tile chose its own strength, it would be
-    stronger in tiles that show less, and the texture of a field would change from tile to tile.
+    They are those of the tile with the most contrast, after the same rehearsal as before a run
+    (:func:`~fouriscope.run.rehearsal.rehearsed`). If each tile chose its own strength, it would be stronger in tiles
+    that show less, and the texture of a field would change from tile to tile.
     """
     named = {"prior": config.prior, "prior_absorption": config.prior_absorption}
     wanted = [spec for spec in named.values() if spec is not None and as_prior(spec).strength == "auto"]
@@ -142,8 +144,10 @@ def settled_strengths(
         return {}
     plain = _unmasked(config) if images else config
     tile = _most_detailed_tile(plain, base, plan)
-    acquisition = tile_acquisition(plan.tile_config(plain, tile), base, plan.margin)
-    solver = build_solver(acquisition, plan.tile_config(plain, tile))
+    as_described = plan.tile_config(plain, tile)
+    acquisition = tile_acquisition(as_described, base, plan.margin)
+    on_tile = rehearsed(acquisition, as_described, tell=say)
+    solver = build_solver(acquisition, on_tile)
     solver.solve(build_stop(config.stop) | Iterations(STRENGTH_ITERATIONS))
     close_stream(acquisition)
     found = solver.strengths
@@ -153,6 +157,10 @@ def settled_strengths(
         sections[name] = spec | ({"strength": number} if spec["strength"] == "auto" else {})
     chosen = ", ".join(f"{name} {spec['strength']:.4g}" for name, spec in sections.items())
     say(f"strength of the prior for all tiles: {chosen}, from tile {tile.index}, which has the most contrast")
+    for name, key in (("solver", "long_steps"), ("calibration", "gains_by")):
+        choice = getattr(getattr(on_tile, name), key, None)
+        if choice != getattr(getattr(config, name), key, None):
+            sections[name] = getattr(config, name).model_dump(mode="json", exclude_none=True) | {key: choice}
     return sections
 
 
