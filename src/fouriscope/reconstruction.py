@@ -93,7 +93,7 @@ def reconstruct(
         found from the noise, otherwise 60, and all for "epry". ``None`` uses all of them in every iteration.
     align
         What to find from the frames beforehand: "circles", "exposure", "focus", "response", "na", "array", "die",
-        "edge", some of them, "all", or ``()`` for nothing; see :func:`fouriscope.align`.
+        "edge", "curvature", some of them, "all", or ``()`` for nothing; see :func:`fouriscope.align`.
     calibrate
         What to refine during the run: "zernike", "pixels", "gains", "leds", some of them, or ``()`` for nothing; see
         :mod:`fouriscope.calibration`. What was found is in ``result.pupil`` and ``result.geometry``.

@@ -11,7 +11,9 @@ import pytest
 from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.alignment import PlaceFit, find_place, likeness
 from fouriscope.alignment.orientation import AS_DESCRIBED, ORIENTATIONS, Orientation
-from fouriscope.alignment.steps import unless_predicted_worse
+from fouriscope.alignment.prediction import Unseen
+from fouriscope.alignment.steps import likelier, predicted_better
+from fouriscope.alignment.trials import Trials
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
 from tests.conftest import OPTICS
@@ -80,10 +82,29 @@ def test_the_described_orientation_stays_if_nobody_can_tell() -> None:
     assert fit(nothing, [1.0, 0.7, *even[2:]]).best == other
 
 
-def test_an_aperture_that_predicts_worse_is_not_used(rough: Acquisition) -> None:
+def test_an_aperture_that_predicts_worse_is_only_a_rival(rough: Acquisition) -> None:
+    smaller = replace(rough, optics=replace(OPTICS, na=0.85 * OPTICS.na))
+    assert likelier(smaller, rough) == (rough, smaller)
+    assert likelier(rough, smaller) == (rough, None)
+
+
+def test_of_two_apertures_the_one_that_predicts_better_is_used(rough: Acquisition) -> None:
     said: list[str] = []
     smaller = replace(rough, optics=replace(OPTICS, na=0.85 * OPTICS.na))
-    assert unless_predicted_worse(smaller, rough, "aperture: NA 0.17", said.append) is rough
-    assert said[0].startswith("aperture: NA 0.17 is not used: unseen frames are predicted worse")
-    assert unless_predicted_worse(rough, smaller, "aperture: NA 0.2", said.append) is rough
-    assert len(said) == 1
+    assert predicted_better(smaller, rough, said.append) is rough
+    assert predicted_better(rough, smaller, said.append) is rough
+    assert all(line.startswith("aperture: NA 0.2000 is used; of NA") for line in said)
+
+
+def test_frames_of_noise_are_not_asked(rough: Acquisition) -> None:
+    """They are as dark in every prediction, right or wrong: with them, likeness says less."""
+    outer = np.hypot(*LEDS.directions().T) > 2 * OPTICS.na
+    noise = np.random.default_rng(2).poisson(5, (len(rough), *rough.frame_shape)) / 5000
+    stack = np.stack([noise[led] if outer[led] else rough.frames.frame(led) for led in range(len(rough))])
+    data = replace(rough, frames=ArrayFrames(stack.astype(np.float32)))
+    assert not Unseen(Trials.of(data)).tells[outer].any()
+    assert Unseen(Trials.of(data)).tells[~outer].all()
+    inner = replace(data, weights=np.where(outer, 0.0, 1.0))
+    assert likeness(data) == pytest.approx(likeness(inner), rel=0.02)
+    only_noise = replace(rough, frames=ArrayFrames(noise.astype(np.float32)), weights=outer.astype(float))
+    assert Unseen(Trials.of(only_noise)).tells.all(), "too few frames would be left"

@@ -26,10 +26,11 @@ from fouriscope.alignment.steps import (
     curved,
     exposed,
     focused,
+    likelier,
     looked_around,
     polished,
+    predicted_better,
     sized,
-    unless_predicted_worse,
 )
 from fouriscope.checks import door
 from fouriscope.optics.die import across_edge
@@ -102,7 +103,8 @@ def align(
        move it as a rigid body (:func:`~fouriscope.alignment.refine_array`), and turn it once more;
     6. ``na``: search for the objective's aperture (:func:`~fouriscope.alignment.find_na`). It comes late, because
        a wrong aperture can make up for an array in the wrong place. If another aperture is found, the searches before
-       are repeated with it, and it is used unless unseen frames are then predicted worse;
+       are repeated with it. If outer frames are then predicted worse, the searches up to 9 are made with both
+       apertures, and the one that predicts unseen frames better is used;
     7. ``die``: find how large the LEDs are (:func:`~fouriscope.alignment.find_die`), now that their places are known;
     8. exposure and focus again, with what is known by now;
     9. array and focus once more, by cross-validation: each frame is predicted from the others, and what predicts them
@@ -169,6 +171,23 @@ def align(
             data = by_trials(data, motions, say)
         return data
 
+    def finished(data: Acquisition, described: Acquisition) -> Acquisition:
+        if die:
+            begin("die")
+            data = sized(data, described, say)
+        gains_before = data.gains
+        if exposure:
+            begin("exposure")
+            data = exposed(data, described.gains, say, certain=focus and array)
+        if focus and (data.illumination is not described.illumination or data.gains is not gains_before):
+            begin("focus")
+            depth = data.optics.wavelength / data.optics.na**2
+            data = focused(data, min(depth, focus_reach), say)
+        if array:
+            begin("array")
+            data = polished(data, motions, described.pupil.defocus, say, focus=focus)
+        return data
+
     given = acquisition
     described, power = _with_bright_gains(given) if exposure else given, 1.0
     acquisition = placed(described)
@@ -179,33 +198,22 @@ def align(
             straight = replace(given, frames=straightened(given.frames, power))
             described = _with_bright_gains(straight) if exposure else straight
             acquisition = placed(described)
-    acquisition = turned(acquisition)
+    acquisition, rival = turned(acquisition), None
     if na:
         begin("na")
         found = aperture(acquisition, described.illumination, say)
         if found != described.optics.na:
             other = turned(placed(replace(described, optics=replace(described.optics, na=found))))
-            acquisition = unless_predicted_worse(other, acquisition, f"aperture: NA {found:.4f}", say)
-    if die:
-        begin("die")
-        acquisition = sized(acquisition, described, say)
-    gains_before = acquisition.gains
-    if exposure:
-        begin("exposure")
-        acquisition = exposed(acquisition, described.gains, say, certain=focus and array)
-    if focus and (acquisition.illumination is not described.illumination or acquisition.gains is not gains_before):
-        begin("focus")
-        depth = acquisition.optics.wavelength / acquisition.optics.na**2
-        acquisition = focused(acquisition, min(depth, focus_reach), say)
-    if array:
-        begin("array")
-        acquisition = polished(acquisition, motions, described.pupil.defocus, say, focus=focus)
-        if not clearly_better(acquisition, described):
-            # Something misled the searches: once more from the description, with those that do not move the LEDs.
-            other = exposed(described, described.gains, say) if exposure else described
-            other = focused(other, focus_reach, say) if focus else other
-            other = polished(other, motions, described.pupil.defocus, say, focus=focus)
-            acquisition = better_of(acquisition, other, say)
+            acquisition, rival = likelier(other, acquisition)
+    acquisition = finished(acquisition, described)
+    if rival is not None:
+        acquisition = predicted_better(finished(rival, described), acquisition, say)
+    if array and not clearly_better(acquisition, described):
+        # Something misled the searches: once more from the description, with those that do not move the LEDs.
+        other = exposed(described, described.gains, say) if exposure else described
+        other = focused(other, focus_reach, say) if focus else other
+        other = polished(other, motions, described.pupil.defocus, say, focus=focus)
+        acquisition = better_of(acquisition, other, say)
     if power != 1.0:
         begin("response")
         as_given = replace(acquisition, frames=given.frames, gains=given.gains)

@@ -158,13 +158,22 @@ def aperture(acquisition: Acquisition, described: Illumination, say: Tell) -> fl
     return best.na
 
 
-def unless_predicted_worse(other: Acquisition, acquisition: Acquisition, what: str, say: Tell) -> Acquisition:
-    """``other``, unless it predicts unseen frames clearly worse than ``acquisition`` (:func:`likeness`)."""
+def likelier(other: Acquisition, acquisition: Acquisition) -> tuple[Acquisition, Acquisition | None]:
+    """``other``, and no rival, unless it predicts outer frames clearly worse (:func:`likeness`); then ``acquisition``
+    and ``other`` as its rival, because rotation and height are not found well enough yet to decide."""
     before, after = likeness(acquisition), likeness(other, na=acquisition.optics.na)
-    if not after < (1 - CLEARLY) * before:
-        return other
-    say(f"{what} is not used: unseen frames are predicted worse with it (correlation {before:.3f} → {after:.3f})")
-    return acquisition
+    return (acquisition, other) if after < (1 - CLEARLY) * before else (other, None)
+
+
+def predicted_better(rival: Acquisition, acquisition: Acquisition, say: Tell) -> Acquisition:
+    """The one of two with different apertures that predicts unseen frames better, now that all else is found."""
+    evidence = evidence_for(rival, acquisition)
+    best = rival if evidence > 0 else acquisition
+    say(
+        f"aperture: NA {best.optics.na:.4f} is used; of NA {acquisition.optics.na:.4f} and {rival.optics.na:.4f} it "
+        f"predicts unseen frames better (by {abs(evidence):.1f} standard errors)"
+    )
+    return best
 
 
 def sized(acquisition: Acquisition, described: Acquisition, say: Tell) -> Acquisition:
