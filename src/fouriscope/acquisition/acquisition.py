@@ -76,6 +76,15 @@ def center_of_region(
 def field_scale(illumination: Illumination, curvature: float | None) -> float:
     """How much directions change over the field, beside what the height of LEDs says: c · height, 1 if c is unknown.
 
+    Parameters
+    ----------
+    illumination
+        The LEDs. Those without a height give 1.
+    curvature
+        c in 1/m: at the distance r from the middle of the field, directions are k − c r.
+
+    Examples
+    --------
     >>> from fouriscope.optics import LEDArray
     >>> field_scale(LEDArray.square(3, pitch=4e-3, height=0.1), 5.0)
     0.5
