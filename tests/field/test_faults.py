@@ -38,7 +38,8 @@ def test_workers_can_be_killed_at_any_time(
     over = threading.Event()
 
     def kill_now_and_then() -> None:
-        while not over.wait(rng.uniform(0.2, 1.5)) and len(killed) < 3:
+        # On an idle machine the whole field takes a second.
+        while not over.wait(rng.uniform(0.05, 0.3)) and len(killed) < 3:
             if client.pids:
                 killed.append(rng.choice(client.pids))
                 os.kill(killed[-1], signal.SIGKILL)
