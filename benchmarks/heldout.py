@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.acquisition.masks import mask_of
 from fouriscope.fidelity import AllLEDs, DataFidelity
+from fouriscope.fidelity.noise import frame_noise
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import Illumination, LEDArray, automatic_margin
 from fouriscope.optics.die import across_edge
@@ -35,12 +36,13 @@ class HeldOut:
     """Relative amplitude misfit of frames that were not seen, bright and dark field apart, of each draw.
 
     ``plain`` is EPRY with directions and exposures as aligned, ``epry`` that or one with the directions and gains that
-    our run found beside the object, whichever predicts better.
+    our run found beside the object, whichever predicts better. ``perfect`` is what noise alone leaves.
     """
 
     ours: list[tuple[float, float]]
     epry: list[tuple[float, float]]
     plain: list[tuple[float, float]]
+    perfect: list[tuple[float, float]]
 
     @property
     def means(self) -> tuple[float, float, float, float]:
@@ -57,6 +59,11 @@ class HeldOut:
         """The same beside EPRY that knows nothing of our calibration."""
         return _mean_ratios(self.ours, self.plain)
 
+    @property
+    def perfect_ratios(self) -> tuple[float, float]:
+        """What a perfect prediction would have beside EPRY: nobody can predict noise."""
+        return _mean_ratios(self.perfect, self.epry)
+
 
 def _mean_ratios(ours: list[tuple[float, float]], others: list[tuple[float, float]]) -> tuple[float, float]:
     bright, dark = np.mean(np.array(ours) / np.array(others), axis=0)
@@ -69,7 +76,7 @@ def held_out(config: RunConfig, folder: Path, draws: Sequence[int]) -> HeldOut:
     Three bright-field and 17 dark-field LEDs have weight 0.
     """
     data = build_acquisition(in_the_middle(config, folder, REGION), folder)
-    ours, epry, plain = [], [], []
+    ours, epry, plain, perfect = [], [], [], []
     # The strength of the prior must not have been chosen with frames that are held out now.
     unrehearsed = config
     if isinstance(config.solver, Spectral):
@@ -84,13 +91,14 @@ def held_out(config: RunConfig, folder: Path, draws: Sequence[int]) -> HeldOut:
         solver.solve(build_stop(config.stop))
         model = solver.fidelity.model
         ours.append(misfits(data, model, solver.x, held))
+        perfect.append(misfits_of_noise(data, model, solver.x, held, np.random.default_rng(draw)))
         tried = [
             misfits(data, *plain_epry(seen, illumination, gains), held)
             for illumination, gains in ((data.illumination, data.gains), (model.illumination, model.gains))
         ]
         plain.append(tried[0])
         epry.append(min(tried, key=lambda pair: math.log(pair[0]) + math.log(pair[1])))
-    return HeldOut(ours, epry, plain)
+    return HeldOut(ours, epry, plain, perfect)
 
 
 def edge_beside_points(config: RunConfig, folder: Path) -> float | None:
@@ -171,23 +179,62 @@ def field_model(
 
 def misfits(data: Acquisition, model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64]) -> tuple[float, float]:
     """Root mean square over frames of ‖g|u| − √y‖ / ‖√y‖ with the best brightness g, in bright and in dark field."""
-    bright = model.geometry.bright_field
-    found: dict[bool, list[float]] = {True: [], False: []}
-    for led in map(int, leds):
-        counts = np.ones(data.frame_shape, bool) if data.mask is None else pixels_of(data, led)
-        measured = np.sqrt(np.maximum(np.asarray(data.frames.frame(led), np.float64)[counts], 0))
-        predicted = np.sqrt(np.asarray(model.intensity(x, [led])[0], np.float64)[counts])
-        if measured.any() and predicted.any():
-            scale = np.sum(measured * predicted) / np.sum(predicted**2)
-            misfit = np.linalg.norm(scale * predicted - measured) / np.linalg.norm(measured)
-            found[bool(bright[led])].append(float(misfit))
-    root = {field: float(np.sqrt(np.mean(np.square(values)))) for field, values in found.items() if values}
-    return root.get(True, math.nan), root.get(False, math.nan)
+
+    def misfit(led: int) -> float:
+        counts = pixels_of(data, led)
+        return _misfit(model.intensity(x, [led])[0][counts], np.asarray(data.frames.frame(led))[counts])
+
+    return _in_both_fields(model, leds, misfit)
+
+
+def misfits_of_noise(
+    data: Acquisition, model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[float, float]:
+    """The misfits that would be left if the predictions were the truth, and frames differed from it by their noise.
+
+    The noise of a frame is that in the corners of its spectrum, the same everywhere in the frame. Pixels have the
+    values that occur in the frame: most of a faint frame of whole counts is 0 or 1.
+    """
+
+    def misfit(led: int) -> float:
+        counts, measured = pixels_of(data, led), np.asarray(data.frames.frame(led), np.float64)
+        predicted = np.asarray(model.intensity(x, [led])[0], np.float64)
+        light = float(predicted[counts].sum())
+        if not light:
+            return math.nan
+        truth = predicted * (measured[counts].sum() / light)
+        levels = np.unique(measured[counts])
+        step = float(np.median(np.diff(levels))) if len(levels) > 1 else 0.0
+        unquantised = math.sqrt(max(frame_noise(measured, counts) ** 2 - step**2 / 12, 0.0))
+        noisy = truth[counts] + rng.normal(0.0, unquantised, int(counts.sum()))
+        return _misfit(truth[counts], levels[np.searchsorted((levels[1:] + levels[:-1]) / 2, noisy)])
+
+    return _in_both_fields(model, leds, misfit)
+
+
+def _misfit(predicted: NDArray[Any], measured: NDArray[Any]) -> float:
+    """‖g√I − √y‖ / ‖√y‖ with the best g; NaN if there is no light in one of them."""
+    u, root = (np.sqrt(np.maximum(np.asarray(image, np.float64), 0)) for image in (predicted, measured))
+    if not (u.any() and root.any()):
+        return math.nan
+    return float(np.linalg.norm(np.sum(root * u) / np.sum(u**2) * u - root) / np.linalg.norm(root))
+
+
+def _in_both_fields(
+    model: ForwardModel, leds: NDArray[np.int64], misfit: Callable[[int], float]
+) -> tuple[float, float]:
+    """The root mean square over bright-field and over dark-field LEDs; NaN where there is none."""
+    bright = model.geometry.bright_field[leds]
+    of_leds = np.array([misfit(int(led)) for led in leds])
+    fields = (of_leds[field & np.isfinite(of_leds)] for field in (bright, ~bright))
+    found = [float(np.sqrt(np.mean(np.square(values)))) if len(values) else math.nan for values in fields]
+    return found[0], found[1]
 
 
 def pixels_of(data: Acquisition, led: int) -> NDArray[np.bool_]:
     """The pixels of a frame that count."""
-    assert data.mask is not None
+    if data.mask is None:
+        return np.ones(data.frame_shape, bool)
     if len(data.mask.shape) == 2:
         return np.asarray(data.mask, bool)
     return np.asarray(mask_of(data.mask, led), bool)

@@ -184,14 +184,18 @@ def _report(outcomes: dict[str, Outcome]) -> None:
             cells = bar(f"real, {name}: {what}", value, LIMITS[what])
             rows.append([name, what, f"{value:.4f}", epry, *cells, f"{outcome.seconds:.0f}"])
         if outcome.held is not None:
-            for what, value in zip(("bright", "dark"), outcome.held.plain_ratios, strict=True):
-                row = [name, f"{what}, EPRY without our gains", f"{value:.4f}", "1", "", "", f"{outcome.seconds:.0f}"]
-                rows.append(row)
+            for whom, ratios in (
+                ("EPRY without our gains", outcome.held.plain_ratios),
+                ("a perfect prediction", outcome.held.perfect_ratios),
+            ):
+                for what, value in zip(("bright", "dark"), ratios, strict=True):
+                    rows.append([name, f"{what}, {whom}", f"{value:.4f}", "1", "", "", f"{outcome.seconds:.0f}"])
     held = [outcome.held for outcome in outcomes.values() if outcome.held is not None]
     if held:
         for what, pairs in (
             ("held out", [one.ratios for one in held]),
             ("without our gains", [one.plain_ratios for one in held]),
+            ("a perfect prediction", [one.perfect_ratios for one in held]),
         ):
             bright, dark = np.mean(pairs, axis=0)
             rows.append(["average", f"{what}, bright and dark", f"{bright:.3f}, {dark:.3f}", "1", "", "", ""])

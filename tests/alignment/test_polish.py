@@ -129,9 +129,9 @@ def test_what_was_found_must_predict_clearly_better_than_the_description() -> No
     assert clearly_better(described, described)
     assert not clearly_better(misled, described)
     said: list[str] = []
-    assert better_of(misled, described, said.append) is described
+    assert better_of(misled, described, described, said.append) is described
     assert "from the description" in said[0]
-    assert better_of(described, misled, said.append) is described
+    assert better_of(described, misled, described, said.append) is described
     assert len(said) == 1
 
 

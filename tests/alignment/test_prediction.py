@@ -10,10 +10,11 @@ import pytest
 
 from fouriscope.acquisition import Acquisition, ArrayFrames
 from fouriscope.alignment import PlaceFit, find_place, likeness
-from fouriscope.alignment.orientation import AS_DESCRIBED, ORIENTATIONS, Orientation
+from fouriscope.alignment.orientation import ORIENTATIONS, Orientation
 from fouriscope.alignment.prediction import Unseen
 from fouriscope.alignment.steps import likelier, predicted_better
 from fouriscope.alignment.trials import Trials
+from fouriscope.alignment.ways import Ways, right_way_round
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
 from tests.conftest import OPTICS
@@ -56,14 +57,14 @@ def test_without_dark_field_nothing_is_predicted(rough: Acquisition) -> None:
     assert math.isnan(likeness(replace(rough, weights=bright.astype(float))))
 
 
-def test_a_mirrored_array_is_found_by_what_it_predicts(rough: Acquisition) -> None:
+def test_a_mirrored_array_has_the_right_rival(rough: Acquisition) -> None:
     found = find_place(replace(rough, illumination=MIRRORED))
-    assert found.best == Orientation(transposed=False, flip_y=True, flip_x=False)
-    assert found.best not in found.undecided(AS_DESCRIBED)
-    assert find_place(rough).best == AS_DESCRIBED
+    assert found.rival == Orientation(transposed=False, flip_y=True, flip_x=False)
+    assert found.rival_is_likelier
+    assert find_place(rough).rival is None
 
 
-def test_the_described_orientation_stays_if_nobody_can_tell() -> None:
+def test_an_orientation_that_may_be_right_is_a_rival() -> None:
     def fit(likeness: list[float], misfits: list[float]) -> PlaceFit:
         of_misfits = dict(zip(ORIENTATIONS, misfits, strict=True))
         of_likeness = dict(zip(ORIENTATIONS, likeness, strict=True))
@@ -73,13 +74,40 @@ def test_the_described_orientation_stays_if_nobody_can_tell() -> None:
     other = ORIENTATIONS[1]
     even = [1.0] * len(ORIENTATIONS)
     low = [0.1] * (len(ORIENTATIONS) - 2)
-    assert fit([0.4, 0.41, *low], even).best == AS_DESCRIBED
-    assert fit([0.4, 0.41, *low], even).undecided(AS_DESCRIBED) == [other]
-    assert fit([0.4, 0.45, *low], even).best == other
-    assert fit([0.4, 0.45, *low], [1.0, 1.3, *even[2:]]).best == AS_DESCRIBED, "bright frames contradict"
+    assert fit([0.4, 0.3, *low], even).rival is None
+    for predicted, clearly in ((0.39, False), (0.41, False), (0.45, True)):
+        found = fit([0.4, predicted, *low], even)
+        assert (found.rival, found.rival_is_likelier) == (other, clearly)
+    assert fit([0.4, 0.45, *low], [1.0, 1.3, *even[2:]]).rival is None, "bright frames contradict"
     nothing = [math.nan] * len(ORIENTATIONS)
-    assert fit(nothing, [1.0, 0.9, *even[2:]]).best == AS_DESCRIBED
-    assert fit(nothing, [1.0, 0.7, *even[2:]]).best == other
+    for misfit, clearly in ((0.9, False), (0.7, True)):
+        found = fit(nothing, [1.0, misfit, *even[2:]])
+        assert (found.rival, found.rival_is_likelier) == (other, clearly)
+
+
+def test_of_two_orientations_unseen_frames_choose(rough: Acquisition) -> None:
+    """Whatever inner frames predicted of outer ones, and with a wrong one, they have to be certain."""
+    mirrored = replace(rough, illumination=MIRRORED)
+    for described, other in ((rough, mirrored), (mirrored, rough)):
+        said: list[str] = []
+        for clearly in (False, True):
+            ways = Ways((described, other), ORIENTATIONS[1], clearly)
+            assert ways.acquisitions[right_way_round(ways, ways.acquisitions, described, said.append)] is rough
+        assert said[0].startswith(
+            "place: orientation as described" if described is rough else "place: orientation y rev"
+        )
+        assert "cannot tell it" not in said[0]
+
+
+def test_the_described_orientation_stays_if_nobody_can_tell(rough: Acquisition) -> None:
+    said: list[str] = []
+    assert right_way_round(Ways((rough, rough), ORIENTATIONS[1]), (rough, rough), rough, said.append) == 0
+    assert said == [
+        "place: orientation as described, but the frames cannot tell it from y reversed; position as described"
+    ]
+    few = replace(rough, weights=np.where(np.arange(len(rough)) < 15, 1.0, 0.0))
+    ways = Ways((few, few), ORIENTATIONS[1], rival_is_likelier=True)
+    assert right_way_round(ways, ways.acquisitions, few, said.append) == 1
 
 
 def test_an_aperture_that_predicts_worse_is_only_a_rival(rough: Acquisition) -> None:

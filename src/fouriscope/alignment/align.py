@@ -20,7 +20,6 @@ from fouriscope.alignment.steps import (
     aperture,
     bent,
     better_of,
-    by_bright_frames,
     by_trials,
     clearly_better,
     curved,
@@ -32,6 +31,7 @@ from fouriscope.alignment.steps import (
     predicted_better,
     sized,
 )
+from fouriscope.alignment.ways import by_bright_frames, right_way_round
 from fouriscope.checks import door
 from fouriscope.optics.die import across_edge
 from fouriscope.optics.frame_sources import frame_sources
@@ -91,7 +91,9 @@ def align(
 
     1. ``circles``: find place and orientation of the array from the bright frames alone, by the circles in their
        spectra and by short reconstructions of them (:func:`~fouriscope.alignment.find_place`), and move the array if
-       unseen frames are predicted much better up to a pitch away (:func:`~fouriscope.alignment.scan`);
+       unseen frames are predicted much better up to a pitch away (:func:`~fouriscope.alignment.scan`). If another
+       orientation than the described one may be right, the searches 1 to 3 are made with both, and the other one is
+       used if it predicts unseen frames better by three standard errors;
     2. ``exposure``: find how much longer dark-field frames were exposed (:func:`~fouriscope.alignment.find_exposure`):
        until that is known, no short reconstruction can tell anything else;
     3. ``focus``: search for the defocus within ±``focus_reach`` (:func:`~fouriscope.alignment.find_focus`);
@@ -152,9 +154,22 @@ def align(
             tell(line)
 
     def placed(data: Acquisition) -> Acquisition:
+        if not circles:
+            return explored(data, say)
+        begin("circles")
+        ways = by_bright_frames(data, say)
+        if ways.rival is None:
+            return explored(ways.acquisitions[0], say)
+        lines: tuple[list[str], list[str]] = ([], [])
+        found = [explored(way, said.append) for way, said in zip(ways.acquisitions, lines, strict=True)]
+        chosen = right_way_round(ways, found, data, say)
+        for line in lines[chosen]:
+            say(line)
+        return found[chosen]
+
+    def explored(data: Acquisition, say: Tell) -> Acquisition:
         if circles:
-            begin("circles")
-            data = looked_around(by_bright_frames(data, say), say)
+            data = looked_around(data, say)
         if edge:  # for the searches; which frames are left out in the end is decided when everything else is known
             data = _weighed(data, _weights_without_penumbra(data))
         if exposure:
@@ -213,7 +228,7 @@ def align(
         other = exposed(described, described.gains, say) if exposure else described
         other = focused(other, focus_reach, say) if focus else other
         other = polished(other, motions, described.pupil.defocus, say, focus=focus)
-        acquisition = better_of(acquisition, other, say)
+        acquisition = better_of(acquisition, other, described, say)
     if power != 1.0:
         begin("response")
         as_given = replace(acquisition, frames=given.frames, gains=given.gains)

@@ -22,8 +22,8 @@ LEAST_FRAMES = 5
 # They are few, so a larger patch than that of other trials is affordable. Its bins are finer: on frames of 96 pixels,
 # patches of 64 left 0.45 bins of a displacement, and patches as large as the frames 0.3.
 PATCH = 128
-# Another orientation must predict unseen frames better than the described one by this share, and by so much at least;
-# within as much, nobody can tell.
+# Another orientation predicts unseen frames clearly better than the described one, or clearly worse, if its likeness
+# differs by this share, and by so much at least.
 CLEARLY, LEAST_LIKENESS = 0.05, 0.01
 # Its misfit of the bright frames may be worse by this share; if nothing can be predicted, it must be so much better.
 WORSE, BETTER = 0.1, 0.2
@@ -53,28 +53,38 @@ class PlaceFit:
     misplaced_before: int
 
     @property
-    def best(self) -> Orientation:
-        """The described orientation, unless another one predicts unseen frames clearly better.
+    def rival(self) -> Orientation | None:
+        """The likeliest of the other orientations, if it may be the right one.
 
-        The other one must also explain the bright frames about as well. If nothing can be predicted (without a dark
-        field, say), it must explain them clearly better.
+        It must explain the bright frames about as well as the described one, and what inner LEDs then predict of outer
+        ones must be about as good or better.
         """
-        described = self.misfits[AS_DESCRIBED]
+        level = self._known_likeness(AS_DESCRIBED)
+        least = level - max(CLEARLY * abs(level), LEAST_LIKENESS)
+        rivals = [
+            one
+            for one, misfit in self.misfits.items()
+            if one != AS_DESCRIBED
+            and misfit <= (1 + WORSE) * self.misfits[AS_DESCRIBED]
+            and self._known_likeness(one) >= least
+        ]
+        return max(rivals, key=lambda one: (self._known_likeness(one), -self.misfits[one]), default=None)
+
+    @property
+    def rival_is_likelier(self) -> bool:
+        """Whether the rival predicts outer frames clearly better than the described orientation.
+
+        If nothing can be predicted (without a dark field, say), it must explain the bright frames clearly better, and
+        leave no more of them on the wrong side of the pupil's edge.
+        """
+        rival = self.rival
+        if rival is None:
+            return False
         if all(map(math.isnan, self.likeness.values())):
-            best = min(self.misfits, key=lambda one: (self.misplaced[one], self.misfits[one]))
-            return best if self.misfits[best] < (1 - BETTER) * described else AS_DESCRIBED
-        undecided = self.undecided(AS_DESCRIBED)
-        rivals = [one for one in self.misfits if one not in undecided and self.misfits[one] <= (1 + WORSE) * described]
-        return max((AS_DESCRIBED, *rivals), key=self._known_likeness)
-
-    def undecided(self, orientation: Orientation) -> list[Orientation]:
-        """Those that predict unseen frames about as well as ``orientation``, or better by too little to count.
-
-        If nothing can be predicted, nothing is decided.
-        """
-        level = self._known_likeness(orientation)
-        margin = max(CLEARLY * abs(level), LEAST_LIKENESS)
-        return [one for one in self.likeness if one != orientation and abs(self._known_likeness(one) - level) <= margin]
+            no_worse = self.misplaced[rival] <= self.misplaced[AS_DESCRIBED]
+            return no_worse and self.misfits[rival] < (1 - BETTER) * self.misfits[AS_DESCRIBED]
+        level = self._known_likeness(AS_DESCRIBED)
+        return self._known_likeness(rival) > level + max(CLEARLY * abs(level), LEAST_LIKENESS)
 
     def _known_likeness(self, orientation: Orientation) -> float:
         found = self.likeness[orientation]
@@ -89,8 +99,10 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
     show (:func:`~fouriscope.alignment.find_array`). From the best of them the array is moved as a whole to where the
     bright frames are explained best.
 
-    Misfits of the bright frames do not decide the orientation: with a wrong one, an object with several turns of phase
-    explains them as well. What inner LEDs then predict of outer ones decides.
+    Misfits of the bright frames do not tell the orientation: with a wrong one, an object with several turns of phase
+    explains them as well. What inner LEDs then predict of outer ones tells more, and names the orientation that may be
+    right instead of the described one (``rival``). Which of the two is right shows later, when the exposure of the dark
+    field and the focus are known for each.
 
     Raises :class:`~fouriscope.alignment.circles.TooFewBrightFramesError` if too few frames are surely bright.
 
@@ -102,13 +114,14 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
     Examples
     --------
     >>> import numpy as np, fouriscope as fs
+    >>> from fouriscope.alignment.orientation import AS_DESCRIBED
     >>> optics = fs.Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
     >>> leds = fs.LEDArray.square(9, pitch=4e-3, height=70e-3)
     >>> model = fs.ForwardModel(optics, leds.moved(shift=(2e-3, -1.5e-3)), (64, 64))
     >>> phase = np.random.default_rng(0).normal(0, 0.5, model.object_shape)
     >>> frames = fs.simulate(model, phase, seed=0).frames
     >>> found = find_place(fs.Acquisition(optics, leds, frames, periodic=True))
-    >>> bool(np.allclose(found.arrays[found.best].offset, (2e-3, -1.5e-3), atol=0.05e-3))
+    >>> bool(np.allclose(found.arrays[AS_DESCRIBED].offset, (2e-3, -1.5e-3), atol=0.05e-3))
     True
     """
     array, _ = as_array(acquisition.illumination)

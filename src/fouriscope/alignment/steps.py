@@ -12,15 +12,12 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.aperture import find_na
 from fouriscope.alignment.array import Motion, refine_array
-from fouriscope.alignment.brightness import lattice_pitch
-from fouriscope.alignment.circles import TooFewBrightFramesError
 from fouriscope.alignment.cross_validation import evidence_for
 from fouriscope.alignment.curvature import find_curvature, with_curvature
 from fouriscope.alignment.die import find_die
 from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
-from fouriscope.alignment.orientation import AS_DESCRIBED
-from fouriscope.alignment.place import CLEARLY, find_place
+from fouriscope.alignment.place import CLEARLY
 from fouriscope.alignment.polish import polish
 from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.response import find_response
@@ -28,49 +25,13 @@ from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.scan import scan
 from fouriscope.alignment.trials import Trials
 from fouriscope.calibration.positions import as_array
-from fouriscope.optics import Adjusted, Illumination, LEDArray
+from fouriscope.optics import Illumination, LEDArray
 
-# Another place must explain the bright frames this much better than the described one, and so much more for each pitch
-# of the distance, unless fewer frames are then on the wrong side of the pupil's edge.
-BETTER_PLACE, BETTER_PER_PITCH = 0.05, 0.3
 # If all that was found predicts unseen frames better than the description by fewer standard errors than this, a search
 # that begins with the description is compared with it. Right places have from 4 to 10 on hostile microscopes.
 CERTAIN = 3.0
 
 Tell = Callable[[str], object]
-
-
-def by_bright_frames(acquisition: Acquisition, say: Tell) -> Acquisition:
-    try:
-        fit = find_place(acquisition)
-    except TooFewBrightFramesError as error:
-        say(f"place: not searched for: {error}")
-        return acquisition
-    if fit.best != AS_DESCRIBED:
-        if np.isnan(fit.likeness[fit.best]):
-            turned, straight = fit.misfits[fit.best], fit.misfits[AS_DESCRIBED]
-            proof = f"misfit of the bright frames {turned:.4g}, as described {straight:.4g}"
-        else:
-            proof = (
-                f"unseen frames are predicted better, correlation {fit.likeness[fit.best]:.2f}, as described "
-                f"{fit.likeness[AS_DESCRIBED]:.2f}"
-            )
-        place = _place(fit.arrays[fit.best])
-        say(f"place: orientation {fit.best} (or {fit.best.twin}; intensities cannot tell): {proof}; {place}")
-        return replace(acquisition, illumination=fit.arrays[fit.best])
-    others = fit.undecided(AS_DESCRIBED)
-    orientation = "orientation as described"
-    if others:
-        orientation += f", but the frames cannot tell it from {' or '.join(map(str, others))}"
-    described = fit.misfits[AS_DESCRIBED]
-    fewer = fit.misplaced[AS_DESCRIBED] < fit.misplaced_before
-    array, (before, shifts) = fit.arrays[AS_DESCRIBED], as_array(acquisition.illumination)
-    pitches = float(np.hypot(*np.subtract(array.offset, before.offset))) / lattice_pitch(before)
-    if fewer or described < (1 - BETTER_PLACE - BETTER_PER_PITCH * pitches) * fit.misfit_before:
-        say(f"place: {orientation}; {_place(array)}")
-        return replace(acquisition, illumination=array if shifts is None else Adjusted(array, shifts))
-    say(f"place: {orientation}; position as described")
-    return acquisition
 
 
 def exposed(acquisition: Acquisition, before: NDArray[Any] | None, say: Tell, *, certain: bool = False) -> Acquisition:
@@ -192,7 +153,7 @@ def sized(acquisition: Acquisition, described: Acquisition, say: Tell) -> Acquis
     return replace(acquisition, illumination=fit.illumination)
 
 
-def _place(array: LEDArray) -> str:
+def offset_of(array: LEDArray) -> str:
     y, x = array.offset
     return f"offset ({y * 1e3:.2f}, {x * 1e3:.2f}) mm"
 
@@ -213,7 +174,7 @@ def looked_around(acquisition: Acquisition, say: Tell) -> Acquisition:
     if fit is None or not fit.changed:
         return acquisition
     say(
-        f"place: {_place(as_array(fit.illumination)[0])} predicts unseen frames much better (correlation "
+        f"place: {offset_of(as_array(fit.illumination)[0])} predicts unseen frames much better (correlation "
         f"{fit.before:.3f} → {fit.after:.3f}, by {fit.evidence:.1f} standard errors)"
     )
     return replace(acquisition, illumination=fit.illumination)
@@ -262,12 +223,16 @@ def clearly_better(acquisition: Acquisition, described: Acquisition) -> bool:
     return evidence_for(acquisition, described) >= CERTAIN
 
 
-def better_of(acquisition: Acquisition, from_description: Acquisition, say: Tell) -> Acquisition:
+def better_of(
+    acquisition: Acquisition, from_description: Acquisition, described: Acquisition, say: Tell
+) -> Acquisition:
     if evidence_for(from_description, acquisition) <= 0:
         return acquisition
+    place = from_description.illumination
+    now = "as described" if place is described.illumination else _description(place)
     say(
         "place: begun again from the description, because what had been found did not predict unseen frames clearly "
-        f"better; now {_description(from_description.illumination)}"
+        f"better; now {now}"
     )
     return from_description
 
