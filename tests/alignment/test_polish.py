@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment import Trials, polish
+from fouriscope.alignment import PolishFit, Trials, polish, steps
 from fouriscope.alignment.cross_validation import FOLDS, CrossValidation, Guess, askable, evidence_for
-from fouriscope.alignment.steps import better_of, clearly_better
+from fouriscope.alignment.steps import better_of, clearly_better, polished
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray, Optics, Pupil
 from fouriscope.parallel import threads
@@ -141,3 +142,31 @@ def test_misfits_of_several_beliefs_are_those_of_each(turned: Acquisition) -> No
     with threads(2):
         together = trials.misfits([{"pupil": pupil} for pupil in pupils])
     assert together == [trials.misfit(pupil=pupil) for pupil in pupils]
+
+
+def test_larger_bins_first_and_then_a_larger_patch(turned: Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A larger patch has smaller bins, so it finds a place more exactly, but not from far away."""
+    sides: list[int] = []
+
+    def recorded(acquisition: Acquisition, *, side: int, **_: Any) -> PolishFit:
+        sides.append(side)
+        found = acquisition.illumination.moved(turn=0.01) if isinstance(acquisition.illumination, LEDArray) else LEDS
+        return PolishFit(found, 0.0, 0.5, 0.6, 2.0, 10)
+
+    monkeypatch.setattr(steps, "polish", recorded)
+    for side, expected in ((48, [64]), (96, [64, 128])):
+        sides.clear()
+        data = replace(turned, frames=np.ones((81, side, side)))
+        found = polished(data, ["rotation"], 0.0, lambda line: None, focus=False).illumination
+        assert sides == expected
+        assert isinstance(found, LEDArray)
+        assert found.rotation == pytest.approx(0.01 * len(sides))
+
+
+@pytest.mark.slow
+def test_a_small_rotation_is_found_on_a_large_patch() -> None:
+    data = replace(taken(LEDS, side=96), illumination=LEDS.moved(turn=np.radians(0.2)))
+    fit = polish(data, motions=["rotation"], focus=False, side=96)
+    assert fit is not None
+    assert isinstance(fit.illumination, LEDArray)
+    assert abs(np.degrees(fit.illumination.rotation)) < 0.03

@@ -17,7 +17,7 @@ from fouriscope.alignment.cross_validation import (
     askable,
     in_standard_errors,
 )
-from fouriscope.alignment.trials import Trials
+from fouriscope.alignment.trials import PATCH, Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Adjusted, Illumination, Pupil
 
@@ -65,6 +65,7 @@ def polish(
     motions: Sequence[Motion] = ("shift", "rotation", "height"),
     focus: bool = True,
     other_focus: float | None = None,
+    side: int = PATCH,
 ) -> PolishFit | None:
     """Move the LED array and the focus to where frames are predicted best by reconstructions that have not seen them.
 
@@ -86,6 +87,9 @@ def polish(
         Whether the defocus is free, too.
     other_focus
         Another defocus to begin with, in metres, if it predicts better: that of the description, say.
+    side
+        Of the patch, in frame pixels. A patch of twice the side has four times the pixels, and bins of half the size:
+        it finds a rotation several times more exactly, and takes three times as long.
 
     Examples
     --------
@@ -100,7 +104,7 @@ def polish(
     >>> bool(abs(np.degrees(fit.illumination.rotation) - 1) < 0.1)
     True
     """
-    trials = Trials.of(acquisition)
+    trials = Trials.of(acquisition, side=side)
     asked = askable(trials)
     if np.count_nonzero(asked) < LEAST_FRAMES:
         return None

@@ -23,13 +23,16 @@ from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.response import find_response
 from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.scan import scan
-from fouriscope.alignment.trials import Trials
+from fouriscope.alignment.trials import PATCH, Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Illumination, LEDArray
 
 # If all that was found predicts unseen frames better than the description by fewer standard errors than this, a search
 # that begins with the description is compared with it. Right places have from 4 to 10 on hostile microscopes.
 CERTAIN = 3.0
+# Place and focus are polished on a patch of the usual size, and then more exactly on one of this side, if frames have
+# so many times the usual side.
+LARGE_PATCH, LEAST_LARGER = 128, 1.5
 
 Tell = Callable[[str], object]
 
@@ -204,16 +207,22 @@ def polished(
     acquisition: Acquisition, motions: Sequence[Motion], described_focus: float, say: Tell, *, focus: bool
 ) -> Acquisition:
     """With LEDs and focus where frames are predicted best that reconstructions have not seen."""
-    fit = polish(acquisition, motions=motions, focus=focus, other_focus=described_focus if focus else None)
-    if fit is None or not fit.changed:
-        return acquisition
-    moved = _description(fit.illumination) + (f", focus {fit.defocus * 1e6:.1f} µm" if focus else "")
-    say(
-        f"unseen frames: {moved} predicts them better (correlation {fit.before:.4f} → {fit.after:.4f}, by "
-        f"{fit.evidence:.1f} standard errors)"
-    )
-    pupil = replace(acquisition.pupil, defocus=fit.defocus)
-    return replace(acquisition, illumination=fit.illumination, pupil=pupil)
+    other_focus: float | None = described_focus if focus else None
+    for side in (PATCH, LARGE_PATCH):
+        if side > PATCH and min(acquisition.frame_shape) < LEAST_LARGER * PATCH:
+            break
+        fit = polish(acquisition, motions=motions, focus=focus, other_focus=other_focus, side=side)
+        other_focus = None
+        if fit is None or not fit.changed:
+            continue
+        moved = _description(fit.illumination) + (f", focus {fit.defocus * 1e6:.1f} µm" if focus else "")
+        say(
+            f"unseen frames: {moved} predicts them better (correlation {fit.before:.4f} → {fit.after:.4f}, by "
+            f"{fit.evidence:.1f} standard errors)"
+        )
+        pupil = replace(acquisition.pupil, defocus=fit.defocus)
+        acquisition = replace(acquisition, illumination=fit.illumination, pupil=pupil)
+    return acquisition
 
 
 def clearly_better(acquisition: Acquisition, described: Acquisition) -> bool:
