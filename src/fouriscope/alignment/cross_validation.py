@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.prediction import Unseen
 from fouriscope.alignment.structure import telling
-from fouriscope.alignment.trials import PATCH, Trials, center_of_patch, most_detailed_place, patch_at
+from fouriscope.alignment.trials import LARGE_PATCH, Trials, center_of_patch, most_detailed_place, patch_at
 from fouriscope.errors import DivergenceError, InvalidInputError
 from fouriscope.optics import Illumination, Pupil
 from fouriscope.parallel import run_sliced
@@ -107,10 +107,11 @@ def evidence_for(other: Acquisition, acquisition: Acquisition) -> float:
     Both are beliefs about the microscope of the same frames. They are compared on one patch, with the frames that
     neither of them has at the pupil's edge.
     """
-    place = most_detailed_place(acquisition, PATCH)
+    place = most_detailed_place(acquisition, LARGE_PATCH)
     patch = patch_at(acquisition, place)
     named = {name: getattr(other, name) for name in ("optics", "illumination", "pupil", "gains", "weights")}
-    beliefs = [Trials.of(patch), Trials.of(replace(patch, patch_center=center_of_patch(other, place), **named))]
+    patches = [patch, replace(patch, patch_center=center_of_patch(other, place), **named)]
+    beliefs = [Trials.of(one, side=LARGE_PATCH) for one in patches]
     both = askable(beliefs[0]) & askable(beliefs[1])
     if np.count_nonzero(both) < LEAST_FRAMES:
         return 0.0

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.cross_validation import in_standard_errors
 from fouriscope.alignment.edge import Leds, predicted_amplitudes
-from fouriscope.alignment.trials import Trials
+from fouriscope.alignment.trials import LARGE_PATCH, Trials
 from fouriscope.errors import DivergenceError
 from fouriscope.parallel import run_sliced
 
@@ -17,8 +17,8 @@ REACHES = (0.1, 0.2)
 # Bright frames beyond this share of NA are asked: they see slow phases too. A fold of them is left out at a time, and
 # this many must be there.
 ASKED, FOLDS, LEAST_ASKED = 0.6, 4, 4
-# Slow phases need room and time: side of the patch in frame pixels, and sweeps.
-PATCH, SWEEPS = 128, 8
+# Slow phases need time, and room: a large patch.
+SWEEPS = 8
 # Without the hazy frames the misfit of the bright ones must be smaller by this share, and by so many standard errors.
 # Of two reaches whose misfits differ by less, the smaller one is taken.
 LEAST_GAIN, EVIDENCE = 0.01, 1.0
@@ -52,7 +52,7 @@ def hazy(acquisition: Acquisition) -> Leds:
     nothing = np.zeros(0, np.int64)
     if not groups or len(asked) < LEAST_ASKED:
         return nothing
-    misfits = _misfits(Trials.of(acquisition, side=PATCH, every_edge=True), asked, [nothing, *groups])
+    misfits = _misfits(Trials.of(acquisition, side=LARGE_PATCH, every_edge=True), asked, [nothing, *groups])
     means = np.sqrt(np.mean(misfits**2, axis=1))
     better = [
         place

@@ -13,15 +13,12 @@ from fouriscope.alignment.brightness import frame_means, misplaced, place_by_bri
 from fouriscope.alignment.circles import TooFewBrightFramesError, find_array
 from fouriscope.alignment.orientation import AS_DESCRIBED, ORIENTATIONS, Orientation
 from fouriscope.alignment.prediction import likeness
-from fouriscope.alignment.trials import Trials
+from fouriscope.alignment.trials import LARGE_PATCH, Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import LEDArray
 
 # Short reconstructions need this many bright frames that surely hold direct light.
 LEAST_FRAMES = 5
-# They are few, so a larger patch than that of other trials is affordable. Its bins are finer: on frames of 96 pixels,
-# patches of 64 left 0.45 bins of a displacement, and patches as large as the frames 0.3.
-PATCH = 128
 # Another orientation predicts unseen frames clearly better than the described one, or clearly worse, if its likeness
 # differs by this share, and by so much at least.
 CLEARLY, LEAST_LIKENESS = 0.05, 0.01
@@ -132,7 +129,9 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
             "frames in the order of the LEDs?"
         )
     bright = replace(acquisition, weights=np.where(sides > 0, acquisition.frame_weights, 0.0))
-    trials = Trials.of(bright, side=PATCH)
+    # Bright frames are few, so a large patch is affordable. On frames of 96 pixels, patches of 64 left 0.45 bins of a
+    # displacement, and patches as large as the frames 0.3.
+    trials = Trials.of(bright, side=LARGE_PATCH)
     circles = find_array(acquisition, orientations=ORIENTATIONS)
 
     def wrong(place: LEDArray) -> int:

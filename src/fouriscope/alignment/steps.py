@@ -23,16 +23,16 @@ from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.response import find_response
 from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.scan import scan
-from fouriscope.alignment.trials import PATCH, Trials
+from fouriscope.alignment.trials import LARGE_PATCH, PATCH, Trials
 from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Illumination, LEDArray
 
 # If all that was found predicts unseen frames better than the description by fewer standard errors than this, a search
 # that begins with the description is compared with it. Right places have from 4 to 10 on hostile microscopes.
 CERTAIN = 3.0
-# Place and focus are polished on a patch of the usual size, and then more exactly on one of this side, if frames have
-# so many times the usual side.
-LARGE_PATCH, LEAST_LARGER = 128, 1.5
+# Place and focus are polished on a patch of the usual side, and then more exactly on a large one, if frames have so
+# many times the usual side.
+LEAST_LARGER = 1.5
 
 Tell = Callable[[str], object]
 

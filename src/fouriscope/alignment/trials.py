@@ -28,6 +28,8 @@ SWEEPS_OF_A_FREE_PUPIL = 5
 MARGIN = 16
 # Side of the patch in frame pixels: a trial takes a fraction of a second, and the LEDs have one direction in it.
 PATCH = 64
+# Of a larger one, where a few trials decide much. Its bins are finer, and its frames hold four times as much.
+LARGE_PATCH = 128
 # LEDs nearer to the pupil's edge than this, in frequency bins of the patch, take no part in trials...
 EDGE = 0.6
 # ... if this many remain inside it.
