@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.report import bar, table
 from fouriscope.alignment import align
-from fouriscope.calibration.positions import as_array
+from fouriscope.alignment.array import as_array
 from fouriscope.optics import LEDArray
 from fouriscope.simulation import HostileMicroscope
 from fouriscope.simulation.frames import Camera
@@ -36,7 +36,7 @@ def main() -> None:
     for fault, microscope in FAULTS.items():
         for name in SAMPLES:
             data, truth = replace(microscope, sample=name).acquire(0)
-            found, _ = as_array(align(data).acquisition.illumination)
+            found = as_array(align(data).acquisition.illumination)
             shift, turn = left_over(found, truth.illumination, twin=truth.twin)
             judged = (
                 bar(f"alignment, {fault}, {name}: millimetres left", shift * 1e3, BARS[0]),

@@ -14,7 +14,7 @@ from fouriscope.alignment.orientation import ORIENTATIONS, Orientation
 from fouriscope.alignment.prediction import Unseen
 from fouriscope.alignment.steps import likelier, predicted_better
 from fouriscope.alignment.trials import Trials
-from fouriscope.alignment.ways import Ways, right_way_round
+from fouriscope.alignment.ways import Way, right_way_round
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
 from tests.conftest import OPTICS
@@ -59,55 +59,54 @@ def test_without_dark_field_nothing_is_predicted(rough: Acquisition) -> None:
 
 def test_a_mirrored_array_has_the_right_rival(rough: Acquisition) -> None:
     found = find_place(replace(rough, illumination=MIRRORED))
-    assert found.rival == Orientation(transposed=False, flip_y=True, flip_x=False)
-    assert found.rival_is_likelier
-    assert find_place(rough).rival is None
+    assert found.likelier == found.rivals[0] == Orientation(transposed=False, flip_y=True, flip_x=False)
+    assert find_place(rough).rivals == []
 
 
-def test_an_orientation_that_may_be_right_is_a_rival() -> None:
+def test_orientations_that_may_be_right_are_rivals() -> None:
     def fit(likeness: list[float], misfits: list[float]) -> PlaceFit:
         of_misfits = dict(zip(ORIENTATIONS, misfits, strict=True))
         of_likeness = dict(zip(ORIENTATIONS, likeness, strict=True))
         arrays, wrong = dict.fromkeys(ORIENTATIONS, LEDS), dict.fromkeys(ORIENTATIONS, 0)
         return PlaceFit(arrays, of_misfits, of_likeness, misfits[0], wrong, 0)
 
-    other = ORIENTATIONS[1]
+    _, other, another, third = ORIENTATIONS
     even = [1.0] * len(ORIENTATIONS)
     low = [0.1] * (len(ORIENTATIONS) - 2)
-    assert fit([0.4, 0.3, *low], even).rival is None
-    for predicted, clearly in ((0.39, False), (0.41, False), (0.45, True)):
+    assert fit([0.4, 0.3, *low], even).rivals == []
+    for predicted, clearly in ((0.35, None), (0.41, None), (0.45, other)):
         found = fit([0.4, predicted, *low], even)
-        assert (found.rival, found.rival_is_likelier) == (other, clearly)
-    assert fit([0.4, 0.45, *low], [1.0, 1.3, *even[2:]]).rival is None, "bright frames contradict"
+        assert (found.rivals, found.likelier) == ([other], clearly)
+    assert fit([0.4, 0.36, 0.38, 0.37], even).rivals == [another, third], "the two that are likeliest"
+    assert fit([0.4, 0.45, *low], [1.0, 1.3, *even[2:]]).rivals == [], "bright frames contradict"
     nothing = [math.nan] * len(ORIENTATIONS)
-    for misfit, clearly in ((0.9, False), (0.7, True)):
+    for misfit, clearly in ((0.9, None), (0.7, other)):
         found = fit(nothing, [1.0, misfit, *even[2:]])
-        assert (found.rival, found.rival_is_likelier) == (other, clearly)
+        assert (found.rivals[0], found.likelier) == (other, clearly)
 
 
-def test_of_two_orientations_unseen_frames_choose(rough: Acquisition) -> None:
-    """Whatever inner frames predicted of outer ones, and with a wrong one, they have to be certain."""
-    mirrored = replace(rough, illumination=MIRRORED)
-    for described, other in ((rough, mirrored), (mirrored, rough)):
+def test_of_several_orientations_unseen_frames_choose(rough: Acquisition) -> None:
+    """Whatever inner frames predicted of outer ones, and with another one than described, they have to be certain."""
+    right, wrong = rough, replace(rough, illumination=MIRRORED)
+    transposed = replace(rough, illumination=replace(LEDS, positions=LEDS.positions[:, ::-1]))
+    for described, others in ((right, [wrong]), (wrong, [right]), (wrong, [transposed, right])):
+        ways = [Way(*pair) for pair in zip(ORIENTATIONS, [described, *others], strict=False)]
         said: list[str] = []
-        for clearly in (False, True):
-            ways = Ways((described, other), ORIENTATIONS[1], clearly)
-            assert ways.acquisitions[right_way_round(ways, ways.acquisitions, described, said.append)] is rough
-        assert said[0].startswith(
-            "place: orientation as described" if described is rough else "place: orientation y rev"
-        )
+        for guessed in (None, ORIENTATIONS[1]):
+            assert ways[right_way_round(ways, guessed, described, said.append)].acquisition is right
+        assert ("orientation as described" in said[0]) == (described is right)
         assert "cannot tell it" not in said[0]
 
 
 def test_the_described_orientation_stays_if_nobody_can_tell(rough: Acquisition) -> None:
     said: list[str] = []
-    assert right_way_round(Ways((rough, rough), ORIENTATIONS[1]), (rough, rough), rough, said.append) == 0
-    assert said == [
-        "place: orientation as described, but the frames cannot tell it from y reversed; position as described"
-    ]
+    ways = [Way(orientation, rough) for orientation in ORIENTATIONS[:2]]
+    assert right_way_round(ways, None, rough, said.append) == 0
+    assert len(said) == 1
+    assert "as described, but the frames cannot tell it from y reversed; position as described" in said[0]
     few = replace(rough, weights=np.where(np.arange(len(rough)) < 15, 1.0, 0.0))
-    ways = Ways((few, few), ORIENTATIONS[1], rival_is_likelier=True)
-    assert right_way_round(ways, ways.acquisitions, few, said.append) == 1
+    ways = [Way(orientation, few) for orientation in ORIENTATIONS[:2]]
+    assert right_way_round(ways, ORIENTATIONS[1], few, said.append) == 1
 
 
 def test_an_aperture_that_predicts_worse_is_only_a_rival(rough: Acquisition) -> None:

@@ -1,6 +1,6 @@
 """y_i: frames on demand, what is done to them, and the acquisition they belong to."""
 
-from fouriscope.acquisition.acquisition import Acquisition, center_of_region, field_scale
+from fouriscope.acquisition.acquisition import Acquisition
 from fouriscope.acquisition.arriving import ArrivingFrames, arriving_below
 from fouriscope.acquisition.corrections import CorrectedFrames, Corrections
 from fouriscope.acquisition.description import Description
@@ -10,6 +10,7 @@ from fouriscope.acquisition.masks import FrameMasks, find_bad_pixels, simplified
 from fouriscope.acquisition.multiplexing import multiplex
 from fouriscope.acquisition.readers import describe
 from fouriscope.acquisition.readers.ptylab import write_ptylab
+from fouriscope.acquisition.regions import center_of_region, field_scale
 from fouriscope.acquisition.sequence import FrameSequence
 from fouriscope.acquisition.stacks import Hdf5Frames, NpyFrames, ZarrFrames
 from fouriscope.acquisition.streaming import StreamedFrames, stream_below

@@ -3,51 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.acquisition.straightening import straightened
 from fouriscope.alignment.array import Motion
-from fouriscope.alignment.brightness import bright_gains, holds_direct_light
-from fouriscope.alignment.edge import explained
-from fouriscope.alignment.haze import hazy
-from fouriscope.alignment.sides import sides
-from fouriscope.alignment.steps import (
-    Tell,
-    aperture,
-    bent,
-    better_of,
-    by_trials,
-    clearly_better,
-    curved,
-    exposed,
-    focused,
-    likelier,
-    looked_around,
-    polished,
-    predicted_better,
-    sized,
-)
-from fouriscope.alignment.ways import by_bright_frames, right_way_round
+from fouriscope.alignment.course import Course
+from fouriscope.alignment.steps import Tell
 from fouriscope.checks import door
-from fouriscope.optics.die import across_edge
-from fouriscope.optics.frame_sources import frame_sources
-
-# The searches in their order, in words.
-SEARCHES = {
-    "circles": "place of the LED array",
-    "exposure": "exposure of the dark field",
-    "focus": "focus",
-    "response": "response of the camera",
-    "array": "rotation and height of the LED array",
-    "na": "aperture",
-    "die": "size of the LEDs",
-    "edge": "LEDs at the pupil's edge",
-    "curvature": "change of directions over the field",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,174 +102,20 @@ def align(
     stage
         Called before each search with its name and number. A search that is repeated keeps its number.
     """
-    notes: list[str] = []
-    wanted = (circles, exposure, focus, response, array, na, die, edge, curvature)
-    searches = [name for name, is_wanted in zip(SEARCHES, wanted, strict=True) if is_wanted]
-
-    def begin(name: str) -> None:
-        if stage is not None:
-            stage(f"aligning the microscope: {SEARCHES[name]} ({searches.index(name) + 1} of {len(searches)})")
-
-    def say(line: str) -> None:
-        notes.append(line)
-        if tell is not None:
-            tell(line)
-
-    def placed(data: Acquisition) -> Acquisition:
-        if not circles:
-            return explored(data, say)
-        begin("circles")
-        ways = by_bright_frames(data, say)
-        if ways.rival is None:
-            return explored(ways.acquisitions[0], say)
-        lines: tuple[list[str], list[str]] = ([], [])
-        found = [explored(way, said.append) for way, said in zip(ways.acquisitions, lines, strict=True)]
-        chosen = right_way_round(ways, found, data, say)
-        for line in lines[chosen]:
-            say(line)
-        return found[chosen]
-
-    def explored(data: Acquisition, say: Tell) -> Acquisition:
-        if circles:
-            data = looked_around(data, say)
-        if edge:  # for the searches; which frames are left out in the end is decided when everything else is known
-            data = _weighed(data, _weights_without_penumbra(data))
-        if exposure:
-            begin("exposure")
-            data = exposed(data, data.gains, say)
-        if focus:
-            begin("focus")
-            data = focused(data, focus_reach, say)
-        return data
-
-    def turned(data: Acquisition) -> Acquisition:
-        if array:
-            begin("array")
-            data = by_trials(data, motions, say)
-        return data
-
-    def finished(data: Acquisition, described: Acquisition) -> Acquisition:
-        if die:
-            begin("die")
-            data = sized(data, described, say)
-        gains_before = data.gains
-        if exposure:
-            begin("exposure")
-            data = exposed(data, described.gains, say, certain=focus and array)
-        if focus and (data.illumination is not described.illumination or data.gains is not gains_before):
-            begin("focus")
-            depth = data.optics.wavelength / data.optics.na**2
-            data = focused(data, min(depth, focus_reach), say)
-        if array:
-            begin("array")
-            data = polished(data, motions, described.pupil.defocus, say, focus=focus)
-        return data
-
-    given = acquisition
-    described, power = _with_bright_gains(given) if exposure else given, 1.0
-    acquisition = placed(described)
-    if response:
-        begin("response")
-        power = bent(acquisition, say, exposure=exposure)
-        if power != 1.0:
-            straight = replace(given, frames=straightened(given.frames, power))
-            described = _with_bright_gains(straight) if exposure else straight
-            acquisition = placed(described)
-    acquisition, rival = turned(acquisition), None
-    if na:
-        begin("na")
-        found = aperture(acquisition, described.illumination, say)
-        if found != described.optics.na:
-            other = turned(placed(replace(described, optics=replace(described.optics, na=found))))
-            acquisition, rival = likelier(other, acquisition)
-    acquisition = finished(acquisition, described)
-    if rival is not None:
-        acquisition = predicted_better(finished(rival, described), acquisition, say)
-    if array and not clearly_better(acquisition, described):
-        # Something misled the searches: once more from the description, with those that do not move the LEDs.
-        other = exposed(described, described.gains, say) if exposure else described
-        other = focused(other, focus_reach, say) if focus else other
-        other = polished(other, motions, described.pupil.defocus, say, focus=focus)
-        acquisition = better_of(acquisition, other, described, say)
-    if power != 1.0:
-        begin("response")
-        as_given = replace(acquisition, frames=given.frames, gains=given.gains)
-        if bent(as_given, lambda line: None, exposure=exposure) == 1.0:
-            say("response: with LEDs and focus as found, no power is certain; all searches are repeated without one")
-            again = align(
-                given,
-                circles=circles,
-                exposure=exposure,
-                focus=focus,
-                focus_reach=focus_reach,
-                response=False,
-                na=na,
-                array=array,
-                die=die,
-                edge=edge,
-                curvature=curvature,
-                motions=motions,
-                tell=tell,
-                stage=stage,
-            )
-            return Alignment(again.acquisition, (*notes, *again.notes))
-    if edge:
-        begin("edge")
-        acquisition = _weighed(acquisition, described.frame_weights)
-        weights = _weights_without_penumbra(acquisition, certain=True)
-        between = np.flatnonzero(acquisition.frame_weights != weights)
-        if len(between):
-            kept = explained(acquisition, between)
-            weights[kept] = acquisition.frame_weights[kept]
-            between = np.setdiff1d(between, kept)
-        if len(between):
-            say(
-                f"edge: {len(between)} frames are left out, because they hold only part of their direct light or lie "
-                f"on the wrong side of the pupil's edge: {_listed(between)}"
-            )
-            acquisition = _weighed(acquisition, weights)
-        leaking = hazy(acquisition)
-        if len(leaking):
-            say(
-                f"edge: {len(leaking)} dark-field frames beside the pupil's edge are left out, because bright-field "
-                f"frames are predicted better without them; some direct light leaks into them: {_listed(leaking)}"
-            )
-            weights = acquisition.frame_weights
-            weights[leaking] = 0
-            acquisition = _weighed(acquisition, weights)
-    if curvature:
-        begin("curvature")
-        acquisition = curved(acquisition, say)
-    return Alignment(acquisition, tuple(notes), power)
-
-
-def _with_bright_gains(acquisition: Acquisition) -> Acquisition:
-    gains = bright_gains(acquisition)
-    return acquisition if gains is acquisition.gains else replace(acquisition, gains=gains)
-
-
-def _listed(leds: NDArray[np.int64]) -> str:
-    return ", ".join(map(str, leds[:8])) + ("…" if len(leds) > 8 else "")
-
-
-def _weighed(acquisition: Acquisition, weights: NDArray[np.float64]) -> Acquisition:
-    same = np.array_equal(acquisition.frame_weights, weights)
-    return acquisition if same else replace(acquisition, weights=weights)
-
-
-def _weights_without_penumbra(acquisition: Acquisition, *, certain: bool = False) -> NDArray[np.float64]:
-    """0 for frames in the penumbra; once the geometry is ``certain``, also for those on the wrong side of the edge.
-
-    With LEDs of a known size, a frame whose LED lies across the edge is kept if it holds as much direct light as the
-    size says. If not, its LED is in the wrong place, or its exposure is wrong.
-    """
-    bright, dark = sides(acquisition)
-    kept = bright | dark
-    if certain:
-        place = (acquisition.optics, acquisition.patch_center)
-        na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
-        inside = np.asarray(acquisition.optics.passes(na))
-        across = across_edge(acquisition.illumination, *place)
-        share = frame_sources(acquisition.illumination, *place).direct_light(acquisition.optics)
-        kept = np.where(across, holds_direct_light(acquisition, share), (bright & inside) | (dark & ~inside))
-    return np.where(kept, acquisition.frame_weights, 0.0)
+    course = Course(
+        circles=circles,
+        exposure=exposure,
+        focus=focus,
+        focus_reach=focus_reach,
+        response=response,
+        array=array,
+        na=na,
+        die=die,
+        edge=edge,
+        curvature=curvature,
+        motions=motions,
+        tell=tell,
+        stage=stage,
+    )
+    found, power = course.run(acquisition)
+    return Alignment(found, tuple(course.notes), power)

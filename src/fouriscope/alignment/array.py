@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.trials import Trials
-from fouriscope.calibration.positions import as_array
 from fouriscope.errors import InvalidInputError
-from fouriscope.optics import Adjusted, Illumination, LEDArray
+from fouriscope.optics import Adjusted, Directions, Illumination, LEDArray
 
 Motion = Literal["shift", "rotation", "height", "pitch"]
 
@@ -85,14 +84,13 @@ def refine_array(
     """
     names = names_of(motions)
     trials = Trials.of(acquisition) if trials is None else trials
-    array, shifts = as_array(acquisition.illumination)
+    array = as_array(acquisition.illumination)
     # What moves no LED (the rotation of a single one on the axis) cannot be found.
     names = [name for name in names if one_bin(trials, array, name) < np.inf]
     units = [one_bin(trials, array, name) for name in names]
 
     def moved(values: NDArray[np.float64]) -> Illumination:
-        place = moved_array(array, names, np.asarray(values) * units)
-        return place if shifts is None else Adjusted(place, shifts)
+        return with_array(acquisition.illumination, moved_array(array, names, np.asarray(values) * units))
 
     before = trials.misfit(illumination=moved(np.zeros(len(names))), free_pupil=free_pupil)
     if not np.isfinite(before):
@@ -169,6 +167,24 @@ def _compass(
             improved = misfit(nearest) < misfit(best)
             best = nearest if improved else best
     return best
+
+
+def as_array(illumination: Illumination) -> LEDArray:
+    """The illumination as LEDs in a plane, without what was moved LED by LED; directions without a height are taken to
+    come from a plane one metre away."""
+    base = illumination.base if isinstance(illumination, Adjusted) else illumination
+    if isinstance(base, LEDArray):
+        return base
+    if isinstance(base, Directions):
+        return LEDArray.from_directions(base.na, base.height or 1.0)
+    raise InvalidInputError(
+        f"only LED arrays and directions can be moved as a whole, with one LED per frame, got {type(base).__name__}"
+    )
+
+
+def with_array(illumination: Illumination, array: LEDArray) -> Illumination:
+    """The illumination with ``array`` in place of its LEDs; what was moved LED by LED stays."""
+    return Adjusted(array, illumination.shifts) if isinstance(illumination, Adjusted) else array
 
 
 def moved_array(array: LEDArray, names: list[str], changes: NDArray[np.float64]) -> LEDArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,17 @@ def counted_pixels(acquisition: Acquisition, led: int, frame: NDArray[Any]) -> N
     """Where a frame may be looked at: finite, and not masked."""
     finite = np.isfinite(frame)
     return np.asarray(finite if acquisition.mask is None else finite & mask_of(acquisition.mask, led))
+
+
+def amplitudes(
+    acquisition: Acquisition, leds: NDArray[np.int64], intensities: NDArray[Any]
+) -> Iterator[tuple[int, Floats, Floats]]:
+    """Number, √y and √I of each of ``leds``, whose predicted ``intensities`` these are; of the pixels that count."""
+    for led, intensity in zip(map(int, leds), intensities, strict=True):
+        frame = np.asarray(acquisition.frames.frame(led), np.float64)
+        counted = counted_pixels(acquisition, led, frame)
+        predicted = np.asarray(intensity, np.float64)[counted]
+        yield led, np.sqrt(np.maximum(frame[counted], 0)), np.sqrt(np.maximum(predicted, 0))
 
 
 def frame_means(acquisition: Acquisition) -> Floats:
@@ -70,8 +82,7 @@ def sides_of_edge(means: Floats, inside: NDArray[np.bool_]) -> NDArray[np.int8]:
 
 def sides_of_frames(acquisition: Acquisition, means: Floats) -> NDArray[np.int8]:
     """:func:`sides_of_edge` of the frames of an acquisition."""
-    na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
-    return sides_of_edge(means, np.asarray(acquisition.optics.passes(na)))
+    return sides_of_edge(means, acquisition.bright_field)
 
 
 def holds_direct_light(acquisition: Acquisition, share: Floats) -> NDArray[np.bool_]:

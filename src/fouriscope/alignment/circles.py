@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.array import as_array
 from fouriscope.alignment.brightness import counted_pixels, frame_means, misplaced, place_by_brightness, sides_of_frames
 from fouriscope.alignment.orientation import AS_DESCRIBED, Orientation
-from fouriscope.calibration.positions import as_array
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import LEDArray, Optics
 
@@ -106,7 +106,7 @@ def find_array(
     >>> bool(np.allclose(found.offset, (2e-3, -1.5e-3), atol=0.1e-3))
     True
     """
-    array, _ = as_array(acquisition.illumination)
+    array = as_array(acquisition.illumination)
     spectra = _Spectra.of(acquisition)
     names = [n for motion in motions for n in (("y", "x") if motion == "shift" else (motion,))]
     unknown = [name for name in names if name not in ("y", "x", "rotation", "height")]

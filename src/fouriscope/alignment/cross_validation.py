@@ -94,10 +94,9 @@ def askable(trials: Trials) -> NDArray[np.bool_]:
     Noise looks like no prediction, and hides which prediction is better. If too few frames hold more, all are asked.
     """
     patch = trials.patch
-    radius = np.hypot(*patch.illumination.directions(patch.patch_center).T)
-    clear: NDArray[np.bool_] = np.abs(radius - patch.optics.na) > EDGE * max(trials.bin_na)
+    clear: NDArray[np.bool_] = np.abs(patch.illumination_na - patch.optics.na) > EDGE * max(trials.bin_na)
     clear &= patch.frame_weights > 0
-    told = clear & telling(patch, np.asarray(patch.optics.passes(radius)))
+    told = clear & telling(patch, patch.bright_field)
     return told if np.count_nonzero(told) >= LEAST_FRAMES else clear
 
 

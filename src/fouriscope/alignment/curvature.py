@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition, field_scale
+from fouriscope.alignment.array import as_array, with_array
 from fouriscope.alignment.cross_validation import EDGE, LEAST_FRAMES, in_standard_errors
 from fouriscope.alignment.prediction import Unseen
 from fouriscope.alignment.structure import telling
 from fouriscope.alignment.trials import PATCH as TRIAL
 from fouriscope.alignment.trials import Trials, center_of_patch, most_detailed_patch, most_detailed_place
 from fouriscope.calibration import Calibration, PixelPupil, ZernikePupil
-from fouriscope.calibration.positions import as_array
 from fouriscope.errors import DivergenceError
 from fouriscope.fidelity import DataFidelity, make_sampler
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Adjusted, Illumination, automatic_margin
+from fouriscope.optics import automatic_margin
 from fouriscope.optics.frame_sources import coarse_sources
 from fouriscope.parallel import run_sliced
 from fouriscope.priors import NoPrior
@@ -118,8 +118,8 @@ def _drawn(patch: Acquisition) -> NDArray[np.int64] | None:
     """Frames to leave out: a quarter of those that tell anything and are not at the pupil's edge; None if few are."""
     optics = patch.optics
     bin_na = optics.wavelength / (min(patch.frame_shape) * optics.pixel)
-    radius = np.hypot(*patch.illumination.directions(patch.patch_center).T)
-    tells = telling(patch, np.asarray(optics.passes(radius))) & (patch.frame_weights > 0)
+    radius = patch.illumination_na
+    tells = telling(patch, patch.bright_field) & (patch.frame_weights > 0)
     askable = np.flatnonzero(tells & (np.abs(radius - optics.na) > EDGE * bin_na))
     if len(askable) < LEAST_FRAMES:
         return None
@@ -185,14 +185,12 @@ def with_curvature(acquisition: Acquisition, curvature: float) -> Acquisition:
     trials = most_detailed_place(acquisition, TRIAL)
     scale = field_scale(acquisition.illumination, curvature)
     center = center_of_patch(acquisition, trials)
-    array, shifts = as_array(acquisition.illumination)
-    moved = array.moved(shift=((scale - 1) * center[0], (scale - 1) * center[1]))
-    illumination: Illumination = moved if shifts is None else Adjusted(moved, shifts)
+    moved = as_array(acquisition.illumination).moved(shift=((scale - 1) * center[0], (scale - 1) * center[1]))
     return replace(
         acquisition,
         optics=replace(acquisition.optics, wave_curvature=curvature),
         patch_center=(scale * acquisition.patch_center[0], scale * acquisition.patch_center[1]),
-        illumination=illumination,
+        illumination=with_array(acquisition.illumination, moved),
     )
 
 

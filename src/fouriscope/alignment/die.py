@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.array import as_array, with_array
 from fouriscope.alignment.sides import sides
 from fouriscope.alignment.trials import Trials
-from fouriscope.calibration.positions import as_array
-from fouriscope.optics import Adjusted, Illumination, LEDArray
+from fouriscope.optics import Illumination
 from fouriscope.optics.die import smallest_distance
 
 # Sizes that are tried, in units of the objective's NA: an LED of 0.3 mm at 90 mm and NA 0.1 has 0.03, a bulb or a bare
@@ -86,14 +86,13 @@ def find_die(acquisition: Acquisition) -> DieFit:
     >>> bool(0.8e-3 < found.die < 1.2e-3)
     True
     """
-    array, shifts = as_array(acquisition.illumination)
+    array = as_array(acquisition.illumination)
     trials = Trials.of(replace(acquisition, weights=_of_witnesses(acquisition)), every_edge=True, whole_dies=True)
     unit = acquisition.optics.na * array.height
     seen: dict[float, float] = {}
 
     def lights(die: float) -> Illumination:
-        sized: LEDArray = replace(array, die=die)
-        return sized if shifts is None else Adjusted(sized, shifts)
+        return with_array(acquisition.illumination, replace(array, die=die))
 
     def look(die: float) -> float:
         if die not in seen:
@@ -133,6 +132,5 @@ def find_die(acquisition: Acquisition) -> DieFit:
 def _of_witnesses(acquisition: Acquisition) -> NDArray[np.float64]:
     """The weights, 0 for frames that are bright though their LED lies outside the pupil, or dark though inside."""
     bright, dark = sides(acquisition)
-    na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
-    inside = np.asarray(acquisition.optics.passes(na))
+    inside = acquisition.bright_field
     return np.where((bright & ~inside) | (dark & inside), 0.0, acquisition.frame_weights)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.brightness import counted_pixels
+from fouriscope.alignment.brightness import amplitudes
 from fouriscope.alignment.trials import Trials
 
 Leds = NDArray[np.int64]
@@ -35,8 +35,7 @@ def explained(acquisition: Acquisition, doubtful: Leds) -> Leds:
     doubtful
         Numbers of the LEDs.
     """
-    radius = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
-    inside = np.asarray(acquisition.optics.passes(radius))
+    radius, inside = acquisition.illumination_na, acquisition.bright_field
     weights = acquisition.frame_weights
     weights[doubtful] = 0
     by_distance = np.argsort(np.abs(radius - acquisition.optics.na), kind="stable")
@@ -83,7 +82,5 @@ def predicted_amplitudes(
     weights[unseen] = 0
     seen = replace(patch, weights=weights)
     solver = trials.sweeps(trials.model(patch.illumination), seen, free_pupil=True, count=sweeps)
-    for led, intensity in zip(map(int, leds), solver.model.intensity(solver.x, leds), strict=True):
-        frame = np.asarray(patch.frames.frame(led), np.float64)
-        counted = counted_pixels(patch, led, frame)
-        yield np.sqrt(np.maximum(frame[counted], 0.0)), np.sqrt(np.asarray(intensity, np.float64)[counted])
+    for _, measured, predicted in amplitudes(patch, leds, solver.model.intensity(solver.x, leds)):
+        yield measured, predicted

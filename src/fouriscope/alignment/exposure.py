@@ -119,7 +119,5 @@ def _least_gain(ratio: float, *, certain: bool) -> float:
 
 def dark_frames(acquisition: Acquisition) -> NDArray[np.bool_]:
     """Frames without direct light: by their brightness if that is certain, otherwise by the direction of their LED."""
-    na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
-    inside = np.asarray(acquisition.optics.passes(na))
     sides = sides_of_frames(acquisition, frame_means(acquisition))
-    return np.asarray(np.where(sides > 0, False, np.where(sides < 0, True, ~inside)))
+    return np.asarray(np.where(sides > 0, False, np.where(sides < 0, True, ~acquisition.bright_field)))

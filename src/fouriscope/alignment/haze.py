@@ -43,8 +43,8 @@ def hazy(acquisition: Acquisition) -> Leds:
     -------
     Numbers of the LEDs, none if nothing is gained without them.
     """
-    radius = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T) / acquisition.optics.na
-    used, inside = acquisition.frame_weights > 0, np.asarray(acquisition.optics.passes(radius * acquisition.optics.na))
+    radius = acquisition.illumination_na / acquisition.optics.na
+    used, inside = acquisition.frame_weights > 0, acquisition.bright_field
     groups = [np.flatnonzero(used & ~inside & (radius < 1 + reach)) for reach in REACHES]
     # Two reaches may hold the same frames.
     groups = [group for place, group in enumerate(groups) if len(group) > (len(groups[place - 1]) if place else 0)]

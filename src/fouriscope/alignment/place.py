@@ -8,20 +8,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.array import refine_array
+from fouriscope.alignment.array import as_array, refine_array
 from fouriscope.alignment.brightness import frame_means, misplaced, place_by_brightness, sides_of_frames
 from fouriscope.alignment.circles import TooFewBrightFramesError, find_array
 from fouriscope.alignment.orientation import AS_DESCRIBED, ORIENTATIONS, Orientation
 from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.trials import LARGE_PATCH, Trials
-from fouriscope.calibration.positions import as_array
 from fouriscope.optics import LEDArray
 
 # Short reconstructions need this many bright frames that surely hold direct light.
 LEAST_FRAMES = 5
-# Another orientation predicts unseen frames clearly better than the described one, or clearly worse, if its likeness
-# differs by this share, and by so much at least.
+# Another orientation predicts unseen frames clearly better than the described one if its likeness is larger by this
+# share, and by so much at least.
 CLEARLY, LEAST_LIKENESS = 0.05, 0.01
+# One whose likeness is smaller by this share cannot be right. Right ones had up to 9 % less than wrong ones. Of others,
+# so many are compared with the described one.
+UNLIKELY, MOST_RIVALS = 0.15, 2
 # Its misfit of the bright frames may be worse by this share; if nothing can be predicted, it must be so much better.
 WORSE, BETTER = 0.1, 0.2
 
@@ -50,14 +52,14 @@ class PlaceFit:
     misplaced_before: int
 
     @property
-    def rival(self) -> Orientation | None:
-        """The likeliest of the other orientations, if it may be the right one.
+    def rivals(self) -> list[Orientation]:
+        """The other orientations that may be right, at most two, the likeliest first.
 
-        It must explain the bright frames about as well as the described one, and what inner LEDs then predict of outer
-        ones must be about as good or better.
+        They must explain the bright frames about as well as the described one, and what inner LEDs then predict of
+        outer ones must be about as good as with it, or better.
         """
         level = self._known_likeness(AS_DESCRIBED)
-        least = level - max(CLEARLY * abs(level), LEAST_LIKENESS)
+        least = level - max(UNLIKELY * abs(level), LEAST_LIKENESS)
         rivals = [
             one
             for one, misfit in self.misfits.items()
@@ -65,23 +67,25 @@ class PlaceFit:
             and misfit <= (1 + WORSE) * self.misfits[AS_DESCRIBED]
             and self._known_likeness(one) >= least
         ]
-        return max(rivals, key=lambda one: (self._known_likeness(one), -self.misfits[one]), default=None)
+        return sorted(rivals, key=lambda one: (-self._known_likeness(one), self.misfits[one]))[:MOST_RIVALS]
 
     @property
-    def rival_is_likelier(self) -> bool:
-        """Whether the rival predicts outer frames clearly better than the described orientation.
+    def likelier(self) -> Orientation | None:
+        """The first rival, if it predicts outer frames clearly better than the described orientation.
 
         If nothing can be predicted (without a dark field, say), it must explain the bright frames clearly better, and
         leave no more of them on the wrong side of the pupil's edge.
         """
-        rival = self.rival
-        if rival is None:
-            return False
-        if all(map(math.isnan, self.likeness.values())):
-            no_worse = self.misplaced[rival] <= self.misplaced[AS_DESCRIBED]
-            return no_worse and self.misfits[rival] < (1 - BETTER) * self.misfits[AS_DESCRIBED]
-        level = self._known_likeness(AS_DESCRIBED)
-        return self._known_likeness(rival) > level + max(CLEARLY * abs(level), LEAST_LIKENESS)
+        for rival in self.rivals[:1]:
+            if all(map(math.isnan, self.likeness.values())):
+                no_worse = self.misplaced[rival] <= self.misplaced[AS_DESCRIBED]
+                clear = no_worse and self.misfits[rival] < (1 - BETTER) * self.misfits[AS_DESCRIBED]
+            else:
+                level = self._known_likeness(AS_DESCRIBED)
+                clear = self._known_likeness(rival) > level + max(CLEARLY * abs(level), LEAST_LIKENESS)
+            if clear:
+                return rival
+        return None
 
     def _known_likeness(self, orientation: Orientation) -> float:
         found = self.likeness[orientation]
@@ -97,8 +101,8 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
     bright frames are explained best.
 
     Misfits of the bright frames do not tell the orientation: with a wrong one, an object with several turns of phase
-    explains them as well. What inner LEDs then predict of outer ones tells more, and names the orientation that may be
-    right instead of the described one (``rival``). Which of the two is right shows later, when the exposure of the dark
+    explains them as well. What inner LEDs then predict of outer ones tells more, and names the orientations that may be
+    right instead of the described one (``rivals``). Which of them is right shows later, when the exposure of the dark
     field and the focus are known for each.
 
     Raises :class:`~fouriscope.alignment.circles.TooFewBrightFramesError` if too few frames are surely bright.
@@ -121,7 +125,7 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
     >>> bool(np.allclose(found.arrays[AS_DESCRIBED].offset, (2e-3, -1.5e-3), atol=0.05e-3))
     True
     """
-    array, _ = as_array(acquisition.illumination)
+    array = as_array(acquisition.illumination)
     sides = sides_of_frames(acquisition, frame_means(acquisition))
     if np.count_nonzero(sides > 0) < LEAST_FRAMES:
         raise TooFewBrightFramesError(
@@ -148,7 +152,7 @@ def find_place(acquisition: Acquisition) -> PlaceFit:
         start = min(places, key=judged)
         placed = replace(bright, illumination=start)
         fit = refine_array(placed, motions=("shift",), free_pupil=False, trials=trials.at(start))
-        arrays[orientation] = min((start, as_array(fit.illumination)[0]), key=judged)
+        arrays[orientation] = min((start, as_array(fit.illumination)), key=judged)
         misfits[orientation] = trials.misfit(illumination=arrays[orientation])
     counts = {orientation: wrong(found) for orientation, found in arrays.items()}
     predicted = {one: likeness(replace(acquisition, illumination=found)) for one, found in arrays.items()}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.array import Motion, moved_array, names_of, one_bin
+from fouriscope.alignment.array import Motion, as_array, moved_array, names_of, one_bin, with_array
 from fouriscope.alignment.cross_validation import (
     LEAST_FRAMES,
     CrossValidation,
@@ -18,8 +18,7 @@ from fouriscope.alignment.cross_validation import (
     in_standard_errors,
 )
 from fouriscope.alignment.trials import PATCH, Trials
-from fouriscope.calibration.positions import as_array
-from fouriscope.optics import Adjusted, Illumination, Pupil
+from fouriscope.optics import Illumination, Pupil
 
 Floats = NDArray[np.float64]
 
@@ -109,15 +108,15 @@ def polish(
     if np.count_nonzero(asked) < LEAST_FRAMES:
         return None
     search, check = CrossValidation(trials, asked, 0), CrossValidation(trials, asked, 1)
-    array, shifts = as_array(acquisition.illumination)
+    array = as_array(acquisition.illumination)
     optics, pupil = acquisition.optics, trials.patch.pupil
     names = [name for name in names_of(motions) if one_bin(trials, array, name) < np.inf]
     units = [one_bin(trials, array, name) for name in names]
 
     def guess(values: Floats, base: Pupil) -> Guess:
-        place = moved_array(array, names, values[: len(names)] * units)
+        place = with_array(acquisition.illumination, moved_array(array, names, values[: len(names)] * units))
         depth = FOCUS_UNIT * optics.wavelength / optics.na**2 * float(values[len(names) :].sum())
-        return Guess(place if shifts is None else Adjusted(place, shifts), replace(base, defocus=base.defocus + depth))
+        return Guess(place, replace(base, defocus=base.defocus + depth))
 
     nowhere = np.zeros(len(names) + focus)
     pupils = [pupil]

@@ -58,8 +58,7 @@ class Unseen:
         amplitudes = np.sqrt(np.maximum(np.where(self.counts, np.stack(frames), 0.0), 0.0))
         self.amplitudes = _centred(amplitudes, self.counts)
         # Noise looks like no prediction, and hides which prediction is better. If too few frames hold more, all count.
-        bright = np.asarray(patch.optics.passes(np.hypot(*patch.illumination.directions(patch.patch_center).T)))
-        tells = telling(patch, bright) & (patch.frame_weights > 0)
+        tells = telling(patch, patch.bright_field) & (patch.frame_weights > 0)
         few = np.count_nonzero(tells) < LEAST_INSIDE + LEAST_NEXT
         self.tells = np.ones(len(patch), bool) if few else tells
 

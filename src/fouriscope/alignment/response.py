@@ -93,7 +93,7 @@ def find_response(acquisition: Acquisition, *, exposure: bool = True) -> Respons
     >>> find_response(fs.Acquisition(optics, leds, frames, periodic=True)).power
     1.0
     """
-    radius = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
+    radius = acquisition.illumination_na
     reach = max(INNER * acquisition.optics.na, float(np.sort(radius)[:LEAST_LEDS][-1]))
     inner = np.where(radius <= reach, acquisition.frame_weights, 0.0)
     if not can_be_straightened(acquisition.frames) or np.count_nonzero(inner) < LEAST_FRAMES:

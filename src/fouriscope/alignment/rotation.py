@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
+from fouriscope.alignment.array import as_array, with_array
+from fouriscope.alignment.cross_validation import in_standard_errors
 from fouriscope.alignment.prediction import Unseen
 from fouriscope.alignment.trials import Trials
-from fouriscope.calibration.positions import as_array
-from fouriscope.optics import Adjusted, Illumination
+from fouriscope.optics import Illumination
 
 # Turns that are tried at a time, in radians.
 ANGLES = np.radians(np.arange(-5.0, 5.01, 0.5))
@@ -80,11 +81,10 @@ def find_rotation(acquisition: Acquisition, *, trials: Trials | None = None) -> 
     True
     """
     trials = Trials.of(acquisition) if trials is None else trials
-    array, shifts = as_array(acquisition.illumination)
+    array = as_array(acquisition.illumination)
 
     def turned(angle: float) -> Illumination:
-        place = array.moved(turn=angle)
-        return place if shifts is None else Adjusted(place, shifts)
+        return with_array(acquisition.illumination, array.moved(turn=angle))
 
     unseen = Unseen(trials)
     turn, evidence = 0.0, 0.0
@@ -109,9 +109,7 @@ def _best(likeness: NDArray[np.float64]) -> tuple[float, float]:
     best = int(sums.argmax())
     if best == AS_IT_IS:
         return 0.0, 0.0
-    gains = likeness[best] - likeness[AS_IT_IS]
-    error = float(gains.std(ddof=1)) / np.sqrt(len(gains))
-    evidence = float(gains.mean()) / error if error > 0 else 0.0
+    evidence = in_standard_errors(likeness[best] - likeness[AS_IT_IS])
     shift = 0.0
     if 0 < best < len(sums) - 1:
         before, here, after = sums[best - 1 : best + 2]

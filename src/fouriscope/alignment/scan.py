@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.array import moved_array, one_bin
+from fouriscope.alignment.array import as_array, moved_array, one_bin, with_array
 from fouriscope.alignment.brightness import frame_means, lattice_pitch, misplaced, sides_of_frames
 from fouriscope.alignment.cross_validation import (
     LEAST_FRAMES,
@@ -18,8 +18,7 @@ from fouriscope.alignment.cross_validation import (
     in_standard_errors,
 )
 from fouriscope.alignment.trials import Trials
-from fouriscope.calibration.positions import as_array
-from fouriscope.optics import Adjusted, Illumination
+from fouriscope.optics import Illumination
 
 Floats = NDArray[np.float64]
 
@@ -92,8 +91,7 @@ def scan(acquisition: Acquisition) -> ScanFit | None:
     >>> bool(np.hypot(*(fit.illumination.offset - np.array([3e-3, 0]))) < 1e-3)
     True
     """
-    radius = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
-    inner = np.where(radius < INNER * acquisition.optics.na, acquisition.frame_weights, 0.0)
+    inner = np.where(acquisition.illumination_na < INNER * acquisition.optics.na, acquisition.frame_weights, 0.0)
     if not np.count_nonzero(inner):
         return None
     trials = Trials.of(replace(acquisition, weights=inner))
@@ -101,14 +99,14 @@ def scan(acquisition: Acquisition) -> ScanFit | None:
     if np.count_nonzero(asked) < LEAST_FRAMES:
         return None
     search, check = CrossValidation(trials, asked, 0), CrossValidation(trials, asked, 1)
-    array, shifts = as_array(acquisition.illumination)
+    array = as_array(acquisition.illumination)
     units = np.array([one_bin(trials, array, name) for name in ("y", "x")])
     reach = min(MOST, int(lattice_pitch(array) / (STEP * units.max())))
     steps = STEP * np.setdiff1d(np.arange(-reach, reach + 1), [0])
 
     def guess(values: Floats) -> Guess:
         place = moved_array(array, ["y", "x"], values * units)
-        return Guess(place if shifts is None else Adjusted(place, shifts), trials.patch.pupil)
+        return Guess(with_array(acquisition.illumination, place), trials.patch.pupil)
 
     sides = sides_of_frames(acquisition, frame_means(acquisition))
 
@@ -131,11 +129,10 @@ def scan(acquisition: Acquisition) -> ScanFit | None:
         best = int(levels.mean(axis=1).argmax())
         if in_standard_errors(levels[best] - level) >= PROMISING:
             here, level, settled = places[best], levels[best], 1
-    if np.hypot(*here) < NEAR:
-        old = check.likeness([guess(np.zeros(2))])[0]
-        return ScanFit(acquisition.illumination, float(old.mean()), float(old.mean()), 0.0)
-    old, new = check.likeness([guess(np.zeros(2)), guess(here)])
-    evidence = in_standard_errors(new - old)
+    far = np.hypot(*here) >= NEAR
+    old, *new = check.likeness([guess(np.zeros(2)), *([guess(here)] if far else [])])
+    evidence = in_standard_errors(new[0] - old) if far else 0.0
+    before = float(old.mean())
     if evidence < CERTAIN:
-        return ScanFit(acquisition.illumination, float(old.mean()), float(old.mean()), 0.0)
-    return ScanFit(guess(here).illumination, float(old.mean()), float(new.mean()), evidence)
+        return ScanFit(acquisition.illumination, before, before, 0.0)
+    return ScanFit(guess(here).illumination, before, float(new[0].mean()), evidence)

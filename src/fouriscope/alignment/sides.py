@@ -39,7 +39,7 @@ def sides(acquisition: Acquisition) -> tuple[Bools, Bools]:
     acquisition
         The frames and what is known about the microscope.
     """
-    na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T) / acquisition.optics.na
+    na = acquisition.illumination_na / acquisition.optics.na
     counts = acquisition.frame_weights > 0
     means, grounds = np.full(len(na), np.nan), np.full(len(na), np.nan)
     # What the farthest LEDs show everywhere is the camera's or the room's.
@@ -57,7 +57,7 @@ def sides(acquisition: Acquisition) -> tuple[Bools, Bools]:
     inner = means[(na < INNER) & np.isfinite(means)]
     level = float(np.median(inner)) if len(inner) else 0.0
     near = (na >= INNER) & (na < OUTER) & np.isfinite(means)
-    inside = np.asarray(acquisition.optics.passes(na * acquisition.optics.na))
+    inside = acquisition.bright_field
     if not level > 0:
         return inside, ~inside
     bright = np.where(near, means > BRIGHT_ENOUGH * level, inside)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.aperture import find_na
-from fouriscope.alignment.array import Motion, refine_array
+from fouriscope.alignment.array import Motion, as_array, refine_array
 from fouriscope.alignment.cross_validation import evidence_for
 from fouriscope.alignment.curvature import find_curvature, with_curvature
 from fouriscope.alignment.die import find_die
@@ -24,7 +24,6 @@ from fouriscope.alignment.response import find_response
 from fouriscope.alignment.rotation import find_rotation
 from fouriscope.alignment.scan import scan
 from fouriscope.alignment.trials import LARGE_PATCH, PATCH, Trials
-from fouriscope.calibration.positions import as_array
 from fouriscope.optics import Illumination, LEDArray
 
 # If all that was found predicts unseen frames better than the description by fewer standard errors than this, a search
@@ -177,7 +176,7 @@ def looked_around(acquisition: Acquisition, say: Tell) -> Acquisition:
     if fit is None or not fit.changed:
         return acquisition
     say(
-        f"place: {offset_of(as_array(fit.illumination)[0])} predicts unseen frames much better (correlation "
+        f"place: {offset_of(as_array(fit.illumination))} predicts unseen frames much better (correlation "
         f"{fit.before:.3f} → {fit.after:.3f}, by {fit.evidence:.1f} standard errors)"
     )
     return replace(acquisition, illumination=fit.illumination)

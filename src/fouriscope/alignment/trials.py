@@ -92,7 +92,7 @@ class Trials:
         weights = weights / (1.0 if patch.gains is None else np.asarray(patch.gains))
         patch = replace(patch, pupil=replace(patch.pupil, array=None), weights=weights)
         optics = patch.optics
-        reach = float(np.hypot(*patch.illumination.directions(patch.patch_center).T).max()) + (1 + room) * optics.na
+        reach = float(patch.illumination_na.max()) + (1 + room) * optics.na
         margin = 0 if patch.periodic else MARGIN
         grid = tuple(size + 2 * margin for size in patch.frame_shape)
         rows, columns = (max(size, _even(2 * reach / optics.wavelength * size * optics.pixel + 4)) for size in grid)
@@ -187,8 +187,7 @@ def _without_the_edge(patch: Acquisition) -> NDArray[np.float64]:
     the brightness of frames at the edge agrees with their sides, they are the best evidence, and are kept.
     """
     weights, optics = patch.frame_weights, patch.optics
-    radius = np.hypot(*patch.illumination.directions(patch.patch_center).T)
-    inside = np.asarray(optics.passes(radius))
+    radius, inside = patch.illumination_na, patch.bright_field
     sides = sides_of_edge(frame_means(patch), inside)
     if not np.any((sides > 0) & ~inside) and not np.any((sides < 0) & inside):
         return weights
@@ -250,8 +249,7 @@ def most_detailed_corner(acquisition: Acquisition, height: int, width: int) -> t
     """
     from scipy.ndimage import gaussian_laplace, uniform_filter
 
-    na = acquisition.illumination.directions(acquisition.patch_center)
-    radius = np.hypot(na[:, 0], na[:, 1])
+    radius = acquisition.illumination_na
     if acquisition.weights is not None:
         radius = np.where(np.asarray(acquisition.weights) > 0, radius, np.inf)
     led = int(radius.argmin())

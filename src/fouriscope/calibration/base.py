@@ -14,6 +14,8 @@ from fouriscope.forward.objects import RealArray
 
 # After this many passes over the measurements a step has half its length: minibatches are noisy to the end.
 PASSES_TO_FADE = 5.0
+# Of the curvature: the rate of its running mean, and what is added to its diagonal, in units of the mean diagonal.
+MEMORY, DAMPING = 0.1, 1e-3
 
 
 class Calibrator(ABC):
@@ -77,26 +79,24 @@ class GaussNewton:
     """θ ← θ − rate/(1 + passes/5) · H⁻¹ g, with g from each minibatch and H averaged over the minibatches seen.
 
     A minibatch gives the gradient of its own measurements, and says little about the curvature. So H is a running mean
-    with the rate ``memory``, which follows an object that is still changing. A small multiple of its mean diagonal
+    with the rate :data:`MEMORY`, which follows an object that is still changing. A small multiple of its mean diagonal
     holds parameters still about which the frames say nothing.
     """
 
-    def __init__(
-        self, size: int, *, rate: float, memory: float = 0.1, damping: float = 1e-3, largest_step: float
-    ) -> None:
-        self.rate, self.memory, self.damping, self.largest_step = rate, memory, damping, largest_step
+    def __init__(self, size: int, *, rate: float, largest_step: float) -> None:
+        self.rate, self.largest_step = rate, largest_step
         self.curvature = np.zeros((size, size))
         self.weight = 0.0
         self.passes = 0.0
 
     def step(self, slope: NDArray[np.float64], curvature: NDArray[np.float64], share: float) -> NDArray[np.float64]:
-        """The change of θ, none of its components larger than ``most``; ``share`` of all measurements were seen."""
+        """The change of θ, in which nothing exceeds ``largest_step``; ``share`` of all measurements were seen."""
         rate = self.rate / (1 + self.passes / PASSES_TO_FADE)
         self.passes += share
-        self.weight += self.memory * (1 - self.weight)
-        self.curvature += self.memory * (curvature - self.curvature)
+        self.weight += MEMORY * (1 - self.weight)
+        self.curvature += MEMORY * (curvature - self.curvature)
         mean = self.curvature / self.weight
-        floor = self.damping * float(np.trace(mean)) / len(mean)
+        floor = DAMPING * float(np.trace(mean)) / len(mean)
         if not floor > 0:
             return np.zeros_like(slope)
         change = -rate * np.linalg.solve(mean + floor * np.eye(len(mean)), slope)

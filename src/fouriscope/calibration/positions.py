@@ -12,7 +12,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.fidelity import DataFidelity, Minibatch
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import RealArray
-from fouriscope.optics import Adjusted, Directions, Geometry, Illumination, LEDArray
+from fouriscope.optics import Adjusted, Geometry, Illumination
 from fouriscope.optics.die import die_radius
 
 Pairs = NDArray[np.float64]
@@ -130,19 +130,6 @@ def _normal_equations(
         temperature[group] = 2 * np.einsum("brc,brc->b", residual, residual) / pixels
         light[group] = np.einsum("brc,brc->b", measured, measured) / pixels
     return pull, curvature, temperature, light
-
-
-def as_array(illumination: Illumination) -> tuple[LEDArray, Pairs | None]:
-    """The illumination as LEDs in a plane, and what was moved LED by LED on top; directions without a height are
-    taken to come from a plane one metre away."""
-    base, shifts = _parts(illumination)
-    if isinstance(base, LEDArray):
-        return base, shifts
-    if isinstance(base, Directions):
-        return LEDArray.from_directions(base.na, base.height or 1.0), shifts
-    raise InvalidInputError(
-        f"only LED arrays and directions can be moved as a whole, with one LED per frame, got {type(base).__name__}"
-    )
 
 
 def _parts(illumination: Illumination) -> tuple[Illumination, Pairs | None]:
