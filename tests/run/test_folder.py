@@ -20,7 +20,7 @@ import pytest
 import tifffile
 import zarr
 
-from fouriscope.errors import RunFolderError
+from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.run import Result, RunFolder
 from fouriscope.run.checkpoint import CHECKPOINT_VERSION
 from fouriscope.run.files import atomic_write, remove_leftovers, write_arrays, write_json, write_text
@@ -452,6 +452,26 @@ def test_a_result_that_cannot_be_renamed_leaves_the_old_one(tmp_path: Path, monk
             second.write_into(RunFolder.open(path))
     assert (path / "result" / "amplitude.ome.tif").exists()
     assert not list(path.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (KeyboardInterrupt(), {"state": "interrupted", "reason": "by the user"}),
+        (InvalidInputError("no such file"), {"state": "failed", "reason": "no such file"}),
+        (ValueError("a bug"), {"state": "failed", "reason": "ValueError: a bug"}),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_the_end_of_a_run_is_noted_and_its_folder_closed(
+    tmp_path: Path, error: BaseException, status: dict[str, str]
+) -> None:
+    folder = RunFolder.create(tmp_path / "run", {}, {})
+    folder.write_status("running")
+    with pytest.raises(type(error)), folder.ending("by the user"):
+        raise error
+    assert RunFolder.open(tmp_path / "run").status() == status
+    RunFolder.open(tmp_path / "run").lock()
 
 
 def test_json_is_written_as_text_for_people(tmp_path: Path) -> None:

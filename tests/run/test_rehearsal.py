@@ -101,7 +101,7 @@ def test_steps_fade_at_once_where_unseen_frames_say_so(data: fs.Acquisition, mon
         ({0.25: 0.98}, {0.25: 0.0}, 0.25),
     ],
 )
-def test_likeness_has_a_say(
+def test_correlations_have_a_say(
     data: fs.Acquisition,
     monkeypatch: pytest.MonkeyPatch,
     misfits_of_factors: dict[float, float],
@@ -216,7 +216,7 @@ def test_trials_made_together_predict_the_same_as_one_after_the_other(
         tried, factor, long_steps = arguments[-3:]
         prediction = predict(*arguments)
         by_brightness = tried.calibration.gains_by == "brightness"
-        predictions[by_brightness, factor, long_steps] = [prediction.misfit, *prediction.likeness]
+        predictions[by_brightness, factor, long_steps] = [prediction.misfit, *prediction.correlations]
         return prediction
 
     monkeypatch.setattr(rehearsal, "_prediction", noted)

@@ -30,7 +30,7 @@ from fouriscope.verdict import (
     slow_background,
     verdict_of,
 )
-from fouriscope.verdict.heldout import contrast_left, misfits
+from fouriscope.verdict.heldout import contrast_left, grey_misfits, misfits
 
 OPTICS = Optics(wavelength=513e-9, na=0.1, magnification=4, camera_pixel=3.25e-6)
 LEDS = LEDArray.square(9, pitch=4e-3, height=80e-3)
@@ -264,7 +264,7 @@ def test_what_is_left_of_the_contrast_does_not_depend_on_brightness_or_on_a_cons
     assert bright is None
     assert left == pytest.approx(np.sqrt(np.mean(1 - np.square(likeness))), abs=1e-4)
     assert left == pytest.approx(1 / np.sqrt(5), rel=0.05), "the signal has twice the amplitude of the noise"
-    ours, grey = misfits(faint, model, x, dark)[1], misfits(faint, None, None, dark, bright_field=np.zeros(99, bool))[1]
+    ours, grey = misfits(faint, model, x, dark)[1], grey_misfits(faint, dark, np.zeros(99, bool))[1]
     assert ours is not None
     assert grey is not None
     assert ours > grey, "the misfit would say that nothing was predicted"

@@ -72,7 +72,6 @@ def show(path: Path, *, seed: int, shape: tuple[int, int] = (40, 50), iteration:
         pupil=np.exp(1j * rng.normal(size=(12, 12))).astype(np.complex64),
         led_na=np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1]]),
         led_weight=np.array([1.0, 0.5, 0.0]),
-        led_misfit=np.array([0.1, 0.2, 0.3]),
         led_arrived=np.array([True, True, False]),
         iteration=iteration,
         seconds=0.5 * iteration,

@@ -251,7 +251,7 @@ def test_leds_that_have_not_arrived_are_told(tmp_path: Path) -> None:
     leds = get(Pages([written_run(tmp_path / "run")]), "runs/0/leds").json()
     assert leds["arrived"] == [True, True, False]
     assert leds["weight"] == [1.0, 0.5, 0.0]
-    assert leds["misfit"] == [0.1, 0.2, 0.3]
+    assert leds["misfit"] == [None, None, None], "nothing is computed unasked"
 
 
 def test_runs_that_are_empty_gone_broken_or_killed_say_so(tmp_path: Path) -> None:

@@ -6,28 +6,27 @@ from pathlib import Path
 
 import psutil
 
+GROUP = Path("/sys/fs/cgroup")
 
-def memory_available(group: Path = Path("/sys/fs/cgroup")) -> int:
+
+def memory_available(group: Path = GROUP) -> int:
     """Bytes that can be allocated without swapping: the machine's, or what the container or batch job (a control
     group, of which psutil knows nothing) still allows, whichever is less."""
     machine = int(psutil.virtual_memory().available)
-    allowed = _of_the_group(group)
-    return machine if allowed is None else min(machine, allowed)
+    limit, used = _bytes(group / "memory.max"), _bytes(group / "memory.current")
+    return machine if limit is None or used is None else min(machine, max(0, limit - used))
 
 
-def memory_total(group: Path = Path("/sys/fs/cgroup")) -> int:
+def memory_total() -> int:
     """Bytes of the machine, or those that the container or batch job may have, whichever is less."""
-    machine = int(psutil.virtual_memory().total)
-    try:
-        limit = (group / "memory.max").read_text(encoding="ascii").strip()
-    except OSError:  # no control groups, or those of an older kernel
-        return machine
-    return min(machine, int(limit)) if limit.isdecimal() else machine
+    machine, limit = int(psutil.virtual_memory().total), _bytes(GROUP / "memory.max")
+    return machine if limit is None else min(machine, limit)
 
 
-def _of_the_group(group: Path) -> int | None:
+def _bytes(path: Path) -> int | None:
+    """A number of a control group; None if it is "max", if there are no such groups, or those of an older kernel."""
     try:
-        limit, used = ((group / name).read_text(encoding="ascii").strip() for name in ("memory.max", "memory.current"))
-    except OSError:  # no control groups, or those of an older kernel
+        text = path.read_text(encoding="ascii").strip()
+    except OSError:
         return None
-    return max(0, int(limit) - int(used)) if limit.isdecimal() else None
+    return int(text) if text.isdecimal() else None

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fouriscope.acquisition.corrections import CorrectedFrames, Corrections
 from fouriscope.acquisition.frames import Frames
 from fouriscope.acquisition.survey import RIM
 from fouriscope.errors import InvalidInputError, UnitsWarning
-from fouriscope.optics import Illumination, Optics
 from fouriscope.optics.patterns import frame_levels
 
 if TYPE_CHECKING:
@@ -25,33 +24,25 @@ LOOKED_AT = 9
 FACTOR = 20.0
 
 
-def bright_field_level(
-    frames: Frames,
-    illumination: Illumination,
-    optics: Optics,
-    patch_center: tuple[float, float] = (0.0, 0.0),
-    *,
-    gains: NDArray[Any] | None = None,
-    weights: NDArray[Any] | None = None,
-) -> float | None:
-    """The brightness of the empty field, as bright-field frames show it: the median of their medians.
+def bright_field_level(data: Acquisition, frames: Frames) -> float | None:
+    """The brightness of the empty field in ``frames`` of ``data``: the median of the medians of bright-field ones.
 
     Up to nine frames well inside the pupil are read, the central ones first. A frame that several LEDs lit counts as
     one of a single LED, and is divided by its gain. Frames of weight 0 and pixels that are not finite do not count.
     None if there is nothing to look at.
 
-    >>> from fouriscope.acquisition.frames import ArrayFrames
-    >>> from fouriscope.optics import LEDArray
+    >>> from fouriscope.acquisition import Acquisition
+    >>> from fouriscope.optics import LEDArray, Optics
     >>> optics = Optics(wavelength=513e-9, na=0.2, magnification=8.1485, camera_pixel=6.5e-6)
     >>> leds = LEDArray.square(3, pitch=4e-3, height=70e-3)
-    >>> bright_field_level(ArrayFrames(np.full((9, 8, 8), 4000, np.uint16)), leds, optics)
+    >>> data = Acquisition(optics, leds, np.full((9, 8, 8), 4000, np.uint16))
+    >>> bright_field_level(data, data.frames)
     4000.0
     """
-    sizes = np.hypot(*illumination.directions(patch_center).T)
-    levels = frame_levels(illumination, optics, patch_center) * (1.0 if gains is None else np.asarray(gains))
-    counts = sizes <= (1 - RIM) * optics.na
-    if weights is not None:
-        counts &= np.asarray(weights) > 0
+    gains = 1.0 if data.gains is None else np.asarray(data.gains)
+    levels = frame_levels(data.illumination, data.optics, data.patch_center) * gains
+    sizes = data.illumination_na
+    counts = (sizes <= (1 - RIM) * data.optics.na) & (data.frame_weights > 0)
     inside = np.argsort(np.where(counts, sizes, np.inf), kind="stable")[: np.count_nonzero(counts)]
     found = []
     for index in inside[:LOOKED_AT].tolist():
@@ -70,7 +61,7 @@ def frames_of_counts(
     offset, frame = (float(level), None) if level.ndim == 0 else (0.0, level)
     corrections = Corrections(offset=offset, dark=frame, exposures=exposures)
     if bright_field is None:
-        bright_field = _level_of(data, CorrectedFrames(data.frames, corrections))
+        bright_field = bright_field_level(data, CorrectedFrames(data.frames, corrections))
     if bright_field is None or not bright_field > 0:
         found = "no frame is bright field" if bright_field is None else f"it is {bright_field:g} above dark"
         raise InvalidInputError(
@@ -80,15 +71,9 @@ def frames_of_counts(
     return CorrectedFrames(data.frames, replace(corrections, gain=bright_field))
 
 
-def _level_of(data: Acquisition, frames: Frames) -> float | None:
-    return bright_field_level(
-        frames, data.illumination, data.optics, data.patch_center, gains=data.gains, weights=data.weights
-    )
-
-
 def warn_of_counts(data: Acquisition, *, stacklevel: int) -> None:
     """Warn, as ``stacklevel`` callers above this one, if the bright field is far from 1, as that of counts is."""
-    level = _level_of(data, data.frames)
+    level = bright_field_level(data, data.frames)
     if level is None or level == 0 or 1 / FACTOR <= level <= FACTOR:  # empty frames are told of when all are read
         return
     warnings.warn(

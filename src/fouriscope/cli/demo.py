@@ -20,7 +20,7 @@ from fouriscope.acquisition import Acquisition
 from fouriscope.choices import Choices
 from fouriscope.cli.options import Quiet, console_of
 from fouriscope.cli.progress import graceful_interrupt, shown_progress
-from fouriscope.cli.simulate import write_acquisition
+from fouriscope.cli.simulated_files import write_acquisition
 from fouriscope.errors import InvalidInputError
 from fouriscope.paper import PAPER_LEDS, PAPER_RADIUS, paper_model, phase_image
 from fouriscope.priors import as_prior

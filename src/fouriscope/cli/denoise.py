@@ -6,7 +6,6 @@ import io
 import re
 import struct
 import time
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +23,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.priors import Prior, installed_priors, prior_from_spec
 from fouriscope.priors.base import check_image, check_sigma
 from fouriscope.run.files import atomic_write
+from fouriscope.run.toml_lines import value_or_word
 
 FORMATS = (".tif", ".tiff", ".png", ".npy")
 
@@ -102,11 +102,8 @@ def parse_options(options: Sequence[str]) -> dict[str, Any]:
         if not equals or not re.fullmatch(r"[A-Za-z_]\w*", key) or key == "name":
             raise InvalidInputError(f"--option expects key=value, such as --option patch_size=7, got {option!r}")
         if key in parsed:
-            raise InvalidInputError(f"--option {key} was given twice")
-        try:
-            (parsed[key],) = tomllib.loads(f"value = {text}").values()
-        except ValueError:  # not TOML, or more than one value: a word that nobody wants to quote twice for the shell
-            parsed[key] = text.strip()
+            raise InvalidInputError(f"--option {key} was given twice; give it once")
+        parsed[key] = value_or_word(text)
     return parsed
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import tomli_w
 import typer
 from numpy.typing import NDArray
 from rich.markup import escape
 
 from fouriscope.acquisition import multiplex
 from fouriscope.acquisition.pattern_table import pattern_text, read_patterns
-from fouriscope.cli.options import Quiet, console_of
+from fouriscope.cli.options import Quiet, check_new, console_of
 from fouriscope.errors import InvalidInputError
 from fouriscope.loading import description_of
 from fouriscope.optics import Multiplexed
@@ -25,6 +24,7 @@ from fouriscope.run.config import absolute_paths
 from fouriscope.run.described import CAMERA, STORAGE, Described
 from fouriscope.run.files import atomic_write, write_text
 from fouriscope.run.microscope import without_file
+from fouriscope.run.toml_lines import toml_of
 from fouriscope.settings import Alignment, RunConfig, switched
 
 # What is done to counts before they are added, and so is no longer to be done.
@@ -50,8 +50,7 @@ def run_multiplex(
     Writes frames.npy in units of the bright field, mask.npy if some pixels do not count, patterns.csv and config.toml.
     """
     console = console_of(quiet)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InvalidInputError(f"{out} exists and is not empty; choose another folder")
+    check_new(out)
     config, base = description_of(source)
     seen = Described(config, base)
     if isinstance(seen.illumination, Multiplexed):
@@ -72,7 +71,7 @@ def run_multiplex(
     if data.mask is not None:
         _write_npy(out / "mask.npy", _common_mask(data.mask))
     write_text(out / "patterns.csv", pattern_text(np.asarray(lights.patterns)))
-    write_text(out / "config.toml", tomli_w.dumps(_description(config, base, seen, has_mask=has_mask)))
+    write_text(out / "config.toml", toml_of(_description(config, base, seen, has_mask=has_mask)))
     _, rows, columns = frames.shape
     console.print(
         f"{escape(str(out))}: {told_of_patterns(np.asarray(table))}, {rows} × {columns} pixels\n"

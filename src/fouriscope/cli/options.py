@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from fouriscope.cli.last_resort import INTERRUPTED, OutputClosedError
+from fouriscope.errors import InvalidInputError
 
 __all__ = ["INTERRUPTED", "CheckpointSeconds", "Config", "Device", "EngineOf", "Force", "Memory", "Quiet", "console_of"]
 
@@ -57,3 +58,9 @@ class _Output(Console):
 def console_of(quiet: bool = False, *, stderr: bool = False) -> Console:
     """Where a command prints; ``quiet``, it prints nothing."""
     return _Output(quiet=quiet, stderr=stderr, highlight=False, emoji=False, soft_wrap=True)
+
+
+def check_new(out: Path) -> None:
+    """Raise unless ``out`` can become a new folder."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InvalidInputError(f"{out} exists and is not empty; choose another folder")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tomli_w
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
@@ -16,6 +15,7 @@ from rich.markup import escape
 from fouriscope.acquisition import Acquisition, CalibratedFrames
 from fouriscope.errors import InvalidInputError
 from fouriscope.run.files import write_text
+from fouriscope.run.toml_lines import toml_of
 
 # Of the time of a frame, how long its second half is kept back.
 PAUSE = 0.3
@@ -36,7 +36,7 @@ def play(
     frames = data.frames.frames if isinstance(data.frames, CalibratedFrames) else data.frames
     folder.mkdir()
     section = {**document["frames"], "path": "frames", "files": names}
-    write_text(out / "config.toml", tomli_w.dumps({**document, "frames": section}))
+    write_text(out / "config.toml", toml_of({**document, "frames": section}))
     console.print(
         f"writing {len(leds)} frames into {escape(str(folder))}, {rate:g} per second; in another terminal, run:\n"
         f"fouriscope watch {escape(str(folder))} --config {escape(str(out / 'config.toml'))}"
@@ -52,7 +52,7 @@ def led_order(data: Acquisition, order: str, seed: int) -> NDArray[np.int64]:
     if order == "random":
         return np.random.default_rng(seed).permutation(len(data))
     if order == "na":
-        return np.argsort(np.hypot(*data.illumination.directions(data.patch_center).T), kind="stable")
+        return np.argsort(data.illumination_na, kind="stable")
     raise InvalidInputError(f"--order must be 'na' or 'random', got {order!r}")
 
 

@@ -16,6 +16,7 @@ from fouriscope.run.doubt import may_be_doubted
 from fouriscope.run.files import write_text
 from fouriscope.settings import Stop
 from fouriscope.tuning import Criterion, compare_priors_config
+from fouriscope.tuning.choice import criterion_for
 
 
 def choose_prior(
@@ -38,7 +39,7 @@ def choose_prior(
     if iterations is not None:
         described = described.model_copy(update={"stop": Stop(iterations=iterations)})
     data = build_acquisition(described, config.parent)
-    wanted = cast(Criterion, criterion or ("held-out" if data.truth is None else "truth"))
+    wanted = criterion_for(data, cast(Criterion | None, criterion))
     with graceful_interrupt() as interrupt, progress.status("comparing priors"):
         found = compare_priors_config(
             data,

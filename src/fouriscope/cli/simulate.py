@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import tomli_w
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 
-from fouriscope.acquisition import Acquisition, CalibratedFrames
+from fouriscope.acquisition import CalibratedFrames
 from fouriscope.acquisition.machine_memory import memory_available
 from fouriscope.acquisition.pattern_table import pattern_text, read_patterns
-from fouriscope.cli.options import Quiet, console_of
+from fouriscope.cli.options import Quiet, check_new, console_of
 from fouriscope.cli.playing import play
+from fouriscope.cli.simulated_files import describe_acquisition, write_acquisition, write_field, write_tiff
 from fouriscope.errors import InsufficientMemoryError, InvalidInputError
-from fouriscope.field.simulated import GROUP_BYTES, FieldSimulation, field_curvature, simulate_field
+from fouriscope.field.simulated import GROUP_BYTES, field_curvature, simulate_field
 from fouriscope.forward import ForwardModel
-from fouriscope.optics import Geometry, Illumination, Multiplexed, Optics
+from fouriscope.optics import Geometry, Illumination, Multiplexed
 from fouriscope.optics._points import FloatArray
 from fouriscope.optics.pattern_makers import NAMES, named_patterns
 from fouriscope.paper import PAPER_LEDS, PAPER_MICROSCOPE, paper_leds, paper_optics, phase_image
 from fouriscope.run import ReconstructionConfig
-from fouriscope.run.files import atomic_write, write_text
+from fouriscope.run.files import write_text
 from fouriscope.run.memory import memory_needed
 from fouriscope.run.recipe import measured_sections
+from fouriscope.run.toml_lines import toml_of
 from fouriscope.simulation import Camera, HostileMicroscope, Truth, simulate
 
 PATTERNS = "patterns.csv"
@@ -116,7 +114,7 @@ def run_simulation(
     if colour is not None:
         from fouriscope.cli.simulate_colour import run_colours
 
-        _check_new(out)
+        check_new(out)
         _check_memory(3 * frame, radius, field=False)
         run_colours(out, colour, frame=frame, radius=radius, photons=photons, seed=seed, console=console)
         return
@@ -128,7 +126,7 @@ def run_simulation(
         raise InvalidInputError("--field-curvature needs a field: give --field too")
     if live and field:
         raise InvalidInputError("--live is for the frames of one patch: leave out --field")
-    _check_new(out)
+    check_new(out)
     _check_memory(frame, radius, field)
     camera = None if photons is None else Camera(photons, offset=100)
     snr_db = snr if photons is None else None
@@ -150,16 +148,14 @@ def run_simulation(
             pupil=field_curvature(optics, shape, curvature) if curvature else None,
         )
         count, truth = simulation.shape[0], simulation.truth
-        out.mkdir(parents=True, exist_ok=True)
-        _write_patterns(out, table)
+        _begin(out, table)
         write_field(out, simulation, illumination, calibrate_pupil=bool(curvature))
     else:
         model = ForwardModel(optics, leds, (frame, frame))
         truth = phase_image(model.object_shape, phase_range, image)
         data = simulate(model, truth, snr_db=snr_db, noise=kind, camera=camera, seed=seed)
         count = len(data)
-        out.mkdir(parents=True, exist_ok=True)
-        _write_patterns(out, table)
+        _begin(out, table)
         if live:
             document = describe_acquisition(out, data, illumination)
             play(out, data, document, rate=rate, order=order, seed=seed, console=console)
@@ -177,7 +173,7 @@ def run_hostile(out: Path, seed: int, console: Console) -> None:
     truth.tif holds amplitude and phase in the frames' window, truth.json the faults, the true directions, the gains
     and the exposures.
     """
-    _check_new(out)
+    check_new(out)
     microscope = HostileMicroscope.draw(seed)
     data, truth = microscope.acquire(seed)
     out.mkdir(parents=True, exist_ok=True)
@@ -198,7 +194,7 @@ def run_hostile(out: Path, seed: int, console: Console) -> None:
         },
         **measured_sections(),
     }
-    write_text(out / "config.toml", tomli_w.dumps(document))
+    write_text(out / "config.toml", toml_of(document))
     rows, columns = data.frame_shape
     console.print(
         f"{escape(str(out))}: {len(data)} frames of {rows} × {columns}, sample: {microscope.sample}; the truth "
@@ -221,14 +217,11 @@ def _patterns(name: str, leds: Illumination, seed: int) -> FloatArray:
     return read_patterns(path, len(leds)) if path.suffix else named_patterns(name, leds, paper_optics(), seed)
 
 
-def _write_patterns(out: Path, table: FloatArray | None) -> None:
+def _begin(out: Path, table: FloatArray | None) -> None:
+    """Make the folder, with the patterns if there are any."""
+    out.mkdir(parents=True, exist_ok=True)
     if table is not None:
         write_text(out / PATTERNS, pattern_text(table))
-
-
-def _check_new(out: Path) -> None:
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InvalidInputError(f"{out} exists and is not empty; choose another folder")
 
 
 def _check_memory(frame: int, radius: float, field: bool) -> None:
@@ -251,71 +244,3 @@ def _check_memory(frame: int, radius: float, field: bool) -> None:
             f"{len(leds)} frames of {frame} × {frame} and their object need about {needed / 2**30:.1f} GiB, but "
             f"{available / 2**30:.1f} GiB are free; give a smaller --frame or --radius"
         )
-
-
-def write_field(out: Path, simulation: FieldSimulation, illumination: dict[str, Any], *, calibrate_pupil: bool) -> None:
-    """The same files for a field, whose frames are written as they are computed."""
-    section: dict[str, Any] = {"path": "frames.tif", "truth": "truth.tif"}
-    if simulation.camera is not None:
-        section |= {"offset": simulation.offset, "gain": simulation.gain}
-    _write_pages(out / "frames.tif", simulation.frames(), simulation.shape, simulation.dtype)
-    write_tiff(out / "truth.tif", simulation.truth)
-    document: dict[str, Any] = {
-        "frames": section,
-        "microscope": _microscope(simulation.model.optics),
-        "illumination": illumination,
-        "object": {"model": "phase"},
-        "prior": {"name": "tv", "strength": "auto"},
-        "solver": {"start": "epry", "seed": 0},
-        "stop": {"iterations": 150},
-    }
-    if calibrate_pupil:
-        document["calibration"] = {"zernike": True}
-    write_text(out / "config.toml", tomli_w.dumps(document))
-
-
-def write_acquisition(out: Path, data: Acquisition, illumination: dict[str, Any]) -> None:
-    """frames.tif (one page per frame), truth.tif, and the configuration that names them, which comes last."""
-    frames = data.frames.frames if isinstance(data.frames, CalibratedFrames) else data.frames
-    write_tiff(out / "frames.tif", np.stack([frames.frame(index) for index in range(len(data))]))
-    write_text(out / "config.toml", tomli_w.dumps(describe_acquisition(out, data, illumination)))
-
-
-def describe_acquisition(out: Path, data: Acquisition, illumination: dict[str, Any]) -> dict[str, Any]:
-    """truth.tif, and the configuration that reconstructs frames.tif beside it."""
-    section: dict[str, Any] = {"path": "frames.tif"}
-    if isinstance(data.frames, CalibratedFrames):
-        section |= {"offset": data.frames.offset, "gain": data.frames.gain}
-    if data.truth is not None:
-        write_tiff(out / "truth.tif", data.truth)
-        section["truth"] = "truth.tif"
-    return {
-        "frames": section,
-        "microscope": _microscope(data.optics),
-        "illumination": illumination,
-        "object": {"margin": 0},  # the simulated field is periodic; nothing else is chosen, as in fs.reconstruct(data)
-        "solver": {"seed": 0},
-    }
-
-
-def _microscope(optics: Optics) -> dict[str, float]:
-    return PAPER_MICROSCOPE | ({"bandwidth": optics.bandwidth} if optics.bandwidth else {})
-
-
-def write_tiff(path: Path, array: NDArray[Any], *, colour: bool = False) -> None:
-    """One page per image of ``array``, grey or in ``colour``."""
-    import tifffile
-
-    buffer = io.BytesIO()
-    tifffile.imwrite(buffer, array, photometric="rgb" if colour else "minisblack")
-    with atomic_write(path) as file:
-        file.write(buffer.getbuffer())
-
-
-def _write_pages(path: Path, pages: Iterator[NDArray[Any]], shape: tuple[int, int, int], dtype: np.dtype[Any]) -> None:
-    """A TIFF of pages that come one by one and need not fit into memory together."""
-    import tifffile
-
-    with atomic_write(path) as file:
-        named = tifffile.FileHandle(file, name=path.name)  # tifffile wants a name, and an atomic file has none yet
-        tifffile.imwrite(named, pages, shape=shape, dtype=dtype, photometric="minisblack")

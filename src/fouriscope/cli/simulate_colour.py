@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-import tomli_w
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 
 from fouriscope.acquisition.colours import COLOURS
+from fouriscope.cli.simulated_files import write_tiff
 from fouriscope.errors import InvalidInputError
 from fouriscope.paper import PAPER_LEDS, PAPER_MICROSCOPE, paper_leds
 from fouriscope.run.files import write_json, write_text
 from fouriscope.run.ome_tiff import write_ome_tiff
 from fouriscope.run.recipe import measured_sections
+from fouriscope.run.toml_lines import toml_of
 from fouriscope.simulation import Camera
 from fouriscope.simulation.colours import NO_CROSSTALK, ColourMicroscope, Stored
 
@@ -42,9 +42,9 @@ def run_colours(
     out.mkdir(parents=True, exist_ok=True)
     if stored == "files":
         for colour, stack in zip(COLOURS, counts, strict=True):
-            _write_tiff(out / f"{colour}.tif", stack)
+            write_tiff(out / f"{colour}.tif", stack)
     else:
-        _write_tiff(out / "frames.tif", counts)
+        write_tiff(out / "frames.tif", counts)
     truth = np.stack([microscope.truth(colour, seed) for colour in COLOURS])
     height, width = microscope.model("green").object_pixel
     for name, image in (("amplitude", np.abs(truth)), ("phase", np.angle(truth))):
@@ -57,7 +57,7 @@ def run_colours(
         )
     told = {key: getattr(microscope, key) for key in ("wavelengths", "defocus", "shifts", "crosstalk")}
     write_json(out / "truth.json", told)
-    write_text(out / "colour.toml", tomli_w.dumps(describe_colours(microscope, radius)))
+    write_text(out / "colour.toml", toml_of(describe_colours(microscope, radius)))
     console.print(
         f"{escape(str(out))}: {len(microscope.leds)} frames of {frame} × {frame} in three wavelengths; the truth is in "
         f"truth_amplitude.ome.tif, truth_phase.ome.tif and truth.json\n"
@@ -85,9 +85,3 @@ def describe_colours(microscope: ColourMicroscope, radius: float) -> dict[str, A
             for colour, wavelength in zip(COLOURS, microscope.wavelengths, strict=True)
         },
     }
-
-
-def _write_tiff(path: Path, array: NDArray[Any]) -> None:
-    from fouriscope.cli.simulate import write_tiff
-
-    write_tiff(path, array, colour=array.ndim == 4)

@@ -27,6 +27,7 @@ from fouriscope.run.files import write_text
 from fouriscope.settings import RunConfig, Stop
 from fouriscope.settings.methods import FORMER_KEYS
 from fouriscope.tuning import Criterion, Trial, Tuning, tune_config
+from fouriscope.tuning.choice import criterion_for
 
 
 def run_tuning(
@@ -104,16 +105,7 @@ def run_tuning(
         plots.save_figure(found.figure(), picture)
         if found.flat:
             continue
-        for chosen, value in found.settings.items():
-            if chosen.startswith("prior.") and "prior" not in document:
-                document["prior"] = dict(described.prior)  # a strength needs to know whose it is
-            _set(document, chosen, value)
-            console.print(f"{chosen} = {value:.4g}  ({_reason(found)}; curve: {escape(str(picture))})")
-        low, high = found.range
-        if low < high:
-            console.print(f"  values of {tuned} from {low:.3g} to {high:.3g} are as good as the best")
-        if found.best in (0, len(found.trials) - 1):
-            console.print(f"  the best lies at the end of the range: set {tuned} = {found.value:.3g} and tune again")
+        _choose(found, tuned, document, described, picture, console)
         written = True
     if not dry_run and written:
         write_text(config, tomlkit.dumps(document))
@@ -122,6 +114,22 @@ def run_tuning(
         told = {"config": config, "written": written and not dry_run, "searches": searches, "prior": None, "priors": []}
         print_json("tune", told)
     return int(flat)
+
+
+def _choose(
+    found: Tuning, key: str, document: tomlkit.TOMLDocument, described: RunConfig, picture: Path, console: Console
+) -> None:
+    """Put what was found into the document, and say so."""
+    for chosen, value in found.settings.items():
+        if chosen.startswith("prior.") and "prior" not in document:
+            document["prior"] = dict(described.prior)  # a strength needs to know whose it is
+        _set(document, chosen, value)
+        console.print(f"{chosen} = {value:.4g}  ({_reason(found)}; curve: {escape(str(picture))})")
+    low, high = found.range
+    if low < high:
+        console.print(f"  values of {key} from {low:.3g} to {high:.3g} are as good as the best")
+    if found.best in (0, len(found.trials) - 1):
+        console.print(f"  the best lies at the end of the range: set {key} = {found.value:.3g} and tune again")
 
 
 def _told(found: Tuning, key: str, picture: Path | None) -> dict[str, Any]:
@@ -163,7 +171,7 @@ def _tune(
     if iterations is not None:
         config = config.model_copy(update={"stop": Stop(iterations=iterations)})
     data = build_acquisition(config, base)
-    wanted = cast(Criterion, criterion or ("held-out" if data.truth is None else "truth"))
+    wanted = criterion_for(data, cast(Criterion | None, criterion))
     with (
         graceful_interrupt() as interrupt,
         progress.status(f"{key}: a first run, where the trials will start") as status,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,7 @@ from numpy.typing import NDArray
 from fouriscope import plots
 from fouriscope.acquisition.colours import COLOURS
 from fouriscope.colour.result import ColourResult
-from fouriscope.errors import RunFolderError, not_written
 from fouriscope.run.files import atomic_write, write_json
-from fouriscope.run.folder import RunFolder
 from fouriscope.run.halving import Levels, mean_levels
 from fouriscope.run.ome_tiff import write_ome_tiff
 from fouriscope.run.ome_zarr import write_ome_zarr
@@ -27,20 +24,6 @@ DESCRIPTIONS = {
     "phase": "phase in radians of three wavelengths on one grid, each up to a constant and whole turns",
     "phase_flat": "unwrapped phase in radians without ramp and curvature of its background, for viewing",
 }
-
-
-def write_into(result: ColourResult, folder: RunFolder) -> None:
-    """Write the ``result`` folder of ``folder``: it is built under another name, then renamed."""
-    building = folder.path / ".result.part"
-    shutil.rmtree(building, ignore_errors=True)
-    try:
-        building.mkdir()
-        write_files(result, building)
-        folder.replace_result(building)
-    except OSError as error:
-        raise RunFolderError(not_written(folder.path / "result", error)) from error
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
 
 
 def write_files(result: ColourResult, target: Path) -> None:

@@ -19,9 +19,9 @@ from typing import Any
 from fouriscope.acquisition.colours import Colour
 from fouriscope.checks import door
 from fouriscope.colour.description import ColourDescription
-from fouriscope.colour.files import write_into
+from fouriscope.colour.files import write_files
 from fouriscope.colour.result import ColourResult
-from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
+from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.run import RunFolder, resume_run, start_run
 from fouriscope.run.inputs import resolved
 from fouriscope.run.provenance import machine_and_versions
@@ -81,7 +81,7 @@ def reconstruct_colour(
     """
     described = ColourDescription.load(description)
     folder = _opened(described, Path(out))
-    try:
+    with folder.ending("in the middle of an iteration"):
         folder.write_status("running")
         for name in described.section.channels:
             if _channel(described, name, folder, tell, watch, checkpoint_seconds) == INTERRUPTED:
@@ -91,16 +91,8 @@ def reconstruct_colour(
         if tell is not None:
             for line in combined.told():
                 tell(line)
-        write_into(combined, folder)
+        folder.write_result(lambda building: write_files(combined, building))
         folder.write_status("finished", "all channels are done")
-    except KeyboardInterrupt:
-        folder.write_status("interrupted", "in the middle of an iteration")
-        raise
-    except FouriscopeError as error:
-        folder.write_status("failed", str(error))
-        raise
-    finally:
-        folder.close()
     return combined
 
 

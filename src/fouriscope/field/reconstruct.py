@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fouriscope.errors import FouriscopeError, InvalidInputError, RunFolderError
+from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.field.cluster import as_workers
 from fouriscope.field.coordinator import TileRun, Watch
 from fouriscope.field.costs import frames_budget
@@ -92,7 +91,7 @@ def reconstruct_tiles(
         if is_field(folder)
         else _begun(config, base, folder, tile, overlap, tell)
     )
-    try:
+    with field.run.ending("by the user"):
         budget = None if memory is None else frames_budget(field.plan, config, base, memory)
         path = config.frames.path
         assert path is not None  # or there would be no plan
@@ -103,15 +102,6 @@ def reconstruct_tiles(
         run = TileRun(field, workers, memory=budget, attempts=attempts, watch=watch)
         failed = _to_the_end(field, run, workers, watch, already=was_finished)
         field.run.write_status("finished", f"{len(failed)} of {len(field.plan.tiling)} tiles failed" if failed else "")
-    except KeyboardInterrupt:
-        _note(field, "interrupted", "by the user")
-        raise
-    except Exception as error:
-        _note(field, "failed", str(error) if isinstance(error, FouriscopeError) else f"{type(error).__name__}: {error}")
-        raise
-    finally:
-        with contextlib.suppress(OSError):
-            field.run.close()
     return FieldResult(folder, field.plan, failed, time.monotonic() - began)
 
 
@@ -183,8 +173,3 @@ def _to_the_end(
             shutil.rmtree(building, ignore_errors=True)  # there only if something went wrong
         return failed
     raise RunFolderError(f"{field.path}: tiles were found broken {ROUNDS} times; is the disk faulty?")
-
-
-def _note(field: FieldFolder, state: str, reason: str) -> None:
-    with contextlib.suppress(OSError):  # the error itself matters more than a note of it
-        field.run.write_status(state, reason)

@@ -17,11 +17,11 @@ LONGER_SIDE = 512
 
 
 class Thumbnail:
-    """The phase of all tiles that are done, each about its own median, on a grid of some ``side`` pixels."""
+    """The phase of all tiles that are done, each about its own median, on a grid of some :data:`LONGER_SIDE` pixels."""
 
-    def __init__(self, plan: FieldPlan, side: int = LONGER_SIDE) -> None:
+    def __init__(self, plan: FieldPlan) -> None:
         rows, columns = plan.tiling.frame_shape
-        self._step = max(1.0, max(rows, columns) / side)
+        self._step = max(1.0, max(rows, columns) / LONGER_SIDE)
         self._plan = plan
         self.image: NDArray[np.float32] = np.full(
             (max(1, round(rows / self._step)), max(1, round(columns / self._step))), np.nan, np.float32

@@ -66,9 +66,8 @@ def contradicted(acquisition: Acquisition) -> NDArray[np.intp]:
     """
     if isinstance(acquisition.illumination, Multiplexed):  # no LED is seen by itself
         return np.zeros(0, np.intp)
-    na = np.hypot(*acquisition.illumination.directions(acquisition.patch_center).T)
     bright, dark = sides(acquisition)
-    wrong = np.where(acquisition.optics.passes(na), ~bright, ~dark)
+    wrong = np.where(acquisition.bright_field, ~bright, ~dark)
     across = across_edge(acquisition.illumination, acquisition.optics, acquisition.patch_center)
     if across.any():
         share = _direct_share(acquisition, acquisition.patch_center)

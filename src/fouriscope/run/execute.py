@@ -212,7 +212,7 @@ def _resume(
     solver = build_solver(acquisition, config)
     done = run.restore(solver.load_state)
     if iterations is not None and iterations < done:
-        raise InvalidInputError(f"{run.path} already has {done} iterations; a new total must not be less")
+        raise InvalidInputError(f"{run.path} already has {done} iterations; give a new total of at least as many")
     solver.history = run.rewind(done)
     if iterations is not None:
         run.write_config(document)

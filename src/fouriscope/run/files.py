@@ -7,7 +7,6 @@ import json
 import math
 import os
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fouriscope.acquisition.input_files import require_replaceable
+from fouriscope.acquisition.output_files import replacing
 
 
 @contextlib.contextmanager
@@ -25,23 +24,11 @@ def atomic_write(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
 
     What is ``durable`` is on the disk before it takes the name, and survives a power cut whole.
     """
-    require_replaceable(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-        # mkstemp makes files that only their owner may read; results are for everybody the umask allows.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        yield file
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
 
 
 def write_text(path: Path, text: str) -> None:

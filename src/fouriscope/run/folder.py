@@ -19,22 +19,22 @@ and lines after the last checkpoint are dropped when a run is resumed, because t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-import tomli_w
-
 from fouriscope.checks import door
-from fouriscope.errors import RunFolderError, not_written
+from fouriscope.errors import FouriscopeError, RunFolderError, not_written
 from fouriscope.run import checkpoint, schema
 from fouriscope.run.files import remove_leftovers, write_json, write_text
 from fouriscope.run.folder_files import FolderFiles
 from fouriscope.run.lock import LOCK_NAME, FolderLock
 from fouriscope.run.metrics import METRICS_NAME, line_of, read_history
+from fouriscope.run.toml_lines import toml_of
 from fouriscope.solvers import History, Record, SolverState
 
 FORMAT = 1
@@ -135,7 +135,7 @@ class RunFolder:
         return all((self.path / name).is_file() for name in ("config.toml", "provenance.json"))
 
     def write_config(self, config: dict[str, Any]) -> None:
-        write_text(self.path / "config.toml", tomli_w.dumps(config))
+        write_text(self.path / "config.toml", toml_of(config))
 
     def config(self) -> dict[str, Any]:
         """config.toml as a dictionary."""
@@ -161,6 +161,22 @@ class RunFolder:
     def write_status(self, state: str, reason: str = "") -> None:
         writer = {"pid": os.getpid(), "host": socket.gethostname()} if state == "running" else {}
         write_json(self.path / "status.json", {"state": state, "reason": reason, **writer})
+
+    @contextlib.contextmanager
+    def ending(self, interrupted: str) -> Iterator[None]:
+        """Close the folder after the block; if it ends with an error, say so in status.json, or how it was
+        ``interrupted``."""
+        try:
+            yield
+        except (KeyboardInterrupt, Exception) as error:
+            told = str(error) if isinstance(error, FouriscopeError) else f"{type(error).__name__}: {error}"
+            end = ("interrupted", interrupted) if isinstance(error, KeyboardInterrupt) else ("failed", told)
+            with contextlib.suppress(OSError):  # the error itself matters more than a note of it
+                self.write_status(*end)
+            raise
+        finally:
+            with contextlib.suppress(OSError):
+                self.close()
 
     def history(self) -> History:
         """The complete lines of metrics.jsonl."""
@@ -224,6 +240,19 @@ class RunFolder:
         kept = History(history.records[:iterations])
         write_text(self.path / METRICS_NAME, "".join(map(line_of, kept)))
         return kept
+
+    def write_result(self, write: Callable[[Path], object]) -> None:
+        """Replace the result by what ``write`` puts into a folder, which is built under another name, then renamed."""
+        building = self.path / ".result.part"
+        shutil.rmtree(building, ignore_errors=True)
+        try:
+            building.mkdir()
+            write(building)
+            self.replace_result(building)
+        except OSError as error:
+            raise RunFolderError(not_written(self.path / "result", error)) from error
+        finally:
+            shutil.rmtree(building, ignore_errors=True)  # there only if something went wrong
 
     def replace_result(self, new: Path) -> None:
         """Make the folder ``new`` the result. One of them is there, whole, at every moment but between two renames."""

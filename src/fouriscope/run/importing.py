@@ -22,7 +22,7 @@ from fouriscope.run.described import STORAGE, Described
 from fouriscope.run.files import write_text
 from fouriscope.run.image_files import load_image
 from fouriscope.run.recipe import MEASURED
-from fouriscope.run.toml_lines import Document, assignment, overruled, toml_value
+from fouriscope.run.toml_lines import Document, assignment, overruled, value_or_word
 from fouriscope.settings import RunConfig
 
 # A whole reconstruction of larger frames takes its time: a part shows whether all is well.
@@ -149,7 +149,7 @@ def toml_text(document: Document, missing: Sequence[Missing], found: Sequence[Su
             lines.append(assignment(key, value))
         for lack in missing:
             if lack.key.startswith(f"{section}."):
-                example = assignment(lack.key.partition(".")[2], toml_value(lack.example))
+                example = assignment(lack.key.partition(".")[2], value_or_word(lack.example))
                 lines.append(f"# ? {example}{lack.meaning and f'  # {lack.meaning}'}")
         lines.append("")
     return "\n".join(lines)

@@ -22,7 +22,7 @@ from fouriscope.run.priors import build_prior
 from fouriscope.settings import ReconstructionConfig
 from fouriscope.settings.methods import Spectral
 from fouriscope.solvers import Iterations
-from fouriscope.verdict.heldout import drawn, likeness, misfits
+from fouriscope.verdict.heldout import correlations, drawn, misfits
 
 # Other choices have to lower the misfit by this share. Less could be chance.
 LEAST_GAIN = 0.005
@@ -135,14 +135,14 @@ def _with_gains_by(by: str, config: AnyConfig) -> AnyConfig:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """How well a trial predicts unseen frames: geometric mean of both fields' misfits, and likeness of every frame."""
+    """How well unseen frames are predicted: geometric mean of both fields' misfits, and correlation of each frame."""
 
     misfit: float
-    likeness: NDArray[np.float64]
+    correlations: NDArray[np.float64]
 
     def evidence(self, other: Prediction) -> float:
         """By how many standard errors frames are more like this prediction than like the other."""
-        return in_standard_errors(self.likeness - other.likeness) if len(self.likeness) > 1 else 0.0
+        return in_standard_errors(self.correlations - other.correlations) if len(self.correlations) > 1 else 0.0
 
 
 def _stronger_pays(stronger: Prediction, now: Prediction) -> bool:
@@ -163,8 +163,8 @@ def _tell(tell: Callable[[str], object] | None, finding: str, now: Prediction, b
     if tell is not None:
         alike = (
             ""
-            if np.array_equal(now.likeness, before.likeness)
-            else (f", correlation {now.likeness.mean():.3f} instead of {before.likeness.mean():.3f}")
+            if np.array_equal(now.correlations, before.correlations)
+            else (f", correlation {now.correlations.mean():.3f} instead of {before.correlations.mean():.3f}")
         )
         tell(f"{finding} (misfit {now.misfit:.3g} instead of {before.misfit:.3g}{alike})")
 
@@ -228,4 +228,4 @@ def _prediction(
         return Prediction(math.inf, np.zeros(len(held)))
     known = [misfit for misfit in misfits(patch, solver.model, solver.x, held) if misfit is not None]
     misfit = float(np.exp(np.mean(np.log(np.maximum(known, np.finfo(float).tiny))))) if known else math.inf
-    return Prediction(misfit, likeness(patch, solver.model, solver.x, held))
+    return Prediction(misfit, correlations(patch, solver.model, solver.x, held))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fouriscope import metrics
 from fouriscope.acquisition.thumbnails import image_uri, page, thinned
 from fouriscope.checks import door
-from fouriscope.errors import InvalidInputError, RunFolderError, not_written
+from fouriscope.errors import InvalidInputError, RunFolderError
 from fouriscope.forward import ForwardModel
 from fouriscope.forward.objects import ComplexArray
 from fouriscope.run.folder import RunFolder
@@ -273,14 +272,5 @@ class Result:
         return folder.path
 
     def write_into(self, folder: RunFolder) -> None:
-        """The ``result`` folder of a run: built under another name, then renamed."""
-        building = folder.path / ".result.part"
-        shutil.rmtree(building, ignore_errors=True)
-        try:
-            building.mkdir()
-            write_result_files(self, building)
-            folder.replace_result(building)
-        except OSError as error:
-            raise RunFolderError(not_written(folder.path / "result", error)) from error
-        finally:
-            shutil.rmtree(building, ignore_errors=True)  # there only if something went wrong
+        """Make it the ``result`` of a run folder."""
+        folder.write_result(lambda building: write_result_files(self, building))

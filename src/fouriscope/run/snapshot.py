@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +45,8 @@ class Snapshot:
         complex64 on the frame's frequency grid, zero frequency at n//2; None where it is not known.
     led_na
         (N, 2) directions (na_y, na_x) as the model has them now; None where they are not known.
-    led_weight, led_misfit, led_arrived
-        (N,) weight of each LED's frame, its misfit as last seen (NaN: not looked at), and whether its frame is there.
+    led_weight, led_arrived
+        (N,) weight of each LED's frame, and whether it is there.
     iteration, seconds, frames_seen
         As in the last :class:`~fouriscope.solvers.Record`; zeros before the first.
     pixel
@@ -60,7 +59,6 @@ class Snapshot:
 
     phase: NDArray[np.float32]
     led_weight: NDArray[np.float64]
-    led_misfit: NDArray[np.float64]
     led_arrived: NDArray[np.bool_]
     iteration: int
     seconds: float
@@ -75,19 +73,11 @@ class Snapshot:
     written: float = field(default_factory=time.time)
 
     @classmethod
-    def of(
-        cls,
-        solver: Solver,
-        *,
-        led_misfit: NDArray[Any] | None = None,
-        led_arrived: NDArray[Any] | None = None,
-    ) -> Snapshot:
-        """The state of ``solver``; misfits are unknown unless given, and of a live run it is known who has arrived."""
+    def of(cls, solver: Solver) -> Snapshot:
+        """The state of ``solver``."""
         model = solver.fidelity.model
-        geometry, count = model.geometry, len(model)
+        geometry = model.geometry
         arriving = arriving_below(solver.fidelity.frames)
-        if led_arrived is None and arriving is not None:
-            led_arrived = arriving.arrived
         images = [
             None if image is None else np.array(image[geometry.object_window], np.float32)
             for image in model.object.phase_and_absorption(np.asarray(solver.x))
@@ -103,8 +93,7 @@ class Snapshot:
             pupil=np.asarray(model.pupil_on_grid() if pupil is None else pupil, np.complex64),
             led_na=np.array(geometry.na, np.float64),
             led_weight=np.array(solver.fidelity.weights, np.float64),
-            led_misfit=np.full(count, np.nan) if led_misfit is None else np.array(led_misfit, np.float64),
-            led_arrived=np.ones(count, bool) if led_arrived is None else np.array(led_arrived, bool),
+            led_arrived=np.ones(len(model), bool) if arriving is None else np.array(arriving.arrived, bool),
             iteration=0 if last is None else last.iteration,
             seconds=0.0 if last is None else last.seconds,
             frames_seen=0 if last is None else last.frames_seen,
@@ -115,7 +104,7 @@ class Snapshot:
         )
 
 
-_ARRAYS = ("phase", "absorption", "pupil", "led_na", "led_weight", "led_misfit", "led_arrived")
+_ARRAYS = ("phase", "absorption", "pupil", "led_na", "led_weight", "led_arrived")
 
 
 def write_snapshot(folder: Path, snapshot: Snapshot) -> None:
@@ -163,7 +152,6 @@ def _check_headers(headers: dict[str, Header]) -> None:
         "pupil": (pupil, np.complex64),
         "led_na": ((*leds, 2), np.float64),
         "led_weight": (leds, np.float64),
-        "led_misfit": (leds, np.float64),
         "led_arrived": (leds, np.bool_),
     }
     for name, (shape, dtype) in expected.items():

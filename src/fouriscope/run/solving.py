@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-from fouriscope.errors import FouriscopeError, RunFolderError, not_written
+from fouriscope.errors import RunFolderError, not_written
 from fouriscope.freed_memory import return_free_memory
 from fouriscope.run.folder import RunFolder
 from fouriscope.run.result import Result
@@ -41,7 +41,7 @@ def solve_into(
                 run.write_checkpoint(current.state(), record.iteration)
                 saved = time.monotonic()
 
-    try:
+    with run.ending("in the middle of an iteration"):
         solver = solve(keep)
         history: History = solver.history
         reason = solver.stop_reason or ""
@@ -62,18 +62,6 @@ def solve_into(
             result.write_into(run)
             run.write_status("interrupted" if reason == INTERRUPTED else "finished", reason)
             run.close()
-    except KeyboardInterrupt:
-        _note(run, "interrupted", "in the middle of an iteration")
-        raise
-    except FouriscopeError as error:
-        _note(run, "failed", str(error))
-        raise
-    except Exception as error:
-        _note(run, "failed", f"{type(error).__name__}: {error}")
-        raise
-    finally:
-        with contextlib.suppress(OSError):
-            run.close()
     return result
 
 
@@ -85,8 +73,3 @@ def _writing(run: RunFolder) -> Iterator[None]:
     except OSError as error:
         cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
         raise RunFolderError(f"{not_written(run.path, cause)}, then: fouriscope resume {run.path}") from error
-
-
-def _note(run: RunFolder, state: str, reason: str) -> None:
-    with contextlib.suppress(OSError):  # the error itself matters more than a note of it
-        run.write_status(state, reason)

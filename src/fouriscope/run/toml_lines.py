@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import textwrap
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import tomli_w
 
 from fouriscope.errors import InvalidInputError
@@ -20,6 +19,10 @@ BEGINNINGS = (("illumination", "kind"), ("prior", "name"), ("prior_absorption", 
 # Keys of [frames] of which only one can hold.
 EITHER = (("amplitude", "power"), ("pattern", "files"), ("path", "shape"))
 LINE = 110
+# What tomli_w writes of an array: one item per line, and at the beginning of a line only the bracket that closes it.
+ARRAY = re.compile(r"^([^\n]+ = )\[\n(.*?)^\]$", re.MULTILINE | re.DOTALL)
+NUMBERS, WORDS = re.compile(r"[-+.\w ,\[\]]*"), re.compile(r'("[^"\\]*"(, )?)*')
+ROW = re.compile(rf"\[[^][]{{,{LINE - 4}}}\]")
 
 
 def parsed_sets(sets: Sequence[str]) -> Document:
@@ -63,36 +66,53 @@ def _parsed(text: str) -> tuple[str, str, Any]:
     match = re.fullmatch(r"\s*([a-z_]+)\.([a-z_]+)\s*", name)
     if match is None or not equals:
         raise InvalidInputError(f"--set expects section.key=value, such as --set microscope.na=0.1, got {text!r}")
-    try:
-        (content,) = tomllib.loads(f"value = {value}").values()
-    except ValueError:  # not TOML, or more than one value: a word that nobody wants to quote twice for the shell
-        content = value.strip()
-    return match[1], match[2], content
+    return match[1], match[2], value_or_word(value)
+
+
+def toml_of(document: Mapping[str, Any]) -> str:
+    """The document in TOML, with the numbers of an array side by side: places of 225 LEDs would fill 900 lines.
+
+    >>> print(toml_of({"illumination": {"positions": [[0.0, 0.002], [0.0, 0.004]]}}), end="")
+    [illumination]
+    positions = [[0.0, 0.002], [0.0, 0.004]]
+    """
+    return ARRAY.sub(_side_by_side, tomli_w.dumps(document))
+
+
+def _side_by_side(array: re.Match[str]) -> str:
+    key, content = array.groups()
+    inside = " ".join(line.strip() for line in content.strip().split("\n")).removesuffix(",")
+    if not NUMBERS.fullmatch(inside):  # words may hold whatever is changed below
+        return f"{key}[{inside}]" if WORDS.fullmatch(inside) and len(inside) <= LINE else array[0]
+    inside = inside.replace("[ ", "[").replace(", ]", "]")
+    if len(inside) <= LINE:
+        return f"{key}[{inside}]"
+    # No line ends inside a short row, such as the place of one LED.
+    rows = ROW.sub(lambda row: row[0].replace(" ", "\xa0"), inside)
+    lines = textwrap.wrap(rows, LINE, break_long_words=False, break_on_hyphens=False)
+    return "\n".join([f"{key}[", *(f"    {line}".replace("\xa0", " ") for line in lines), "]"])
 
 
 def assignment(key: str, value: Any) -> str:
-    """``key = value`` in TOML, with a list of numbers or words on as few lines as it needs.
+    """``key = value`` in TOML, a table on one line.
 
     >>> assignment("offset", [0.0, 0.002])
     'offset = [0.0, 0.002]'
     """
-    if isinstance(value, list) and all(np.ndim(item) == 0 for item in value):
-        inside = ", ".join(tomli_w.dumps({"x": item}).strip().removeprefix("x = ") for item in value)
-        if len(inside) <= LINE:
-            return f"{key} = [{inside}]"
-        if any(isinstance(item, str) for item in value):  # may hold spaces at which a line must not end
-            return tomli_w.dumps({key: value}).strip()
-        lines = textwrap.wrap(inside, LINE, break_long_words=False, break_on_hyphens=False)
-        return "\n".join([f"{key} = [", *(f"    {line}" for line in lines), "]"])
     if isinstance(value, dict):
         inside = ", ".join(tomli_w.dumps({name: item}).strip() for name, item in value.items())
         return f"{key} = {{ {inside} }}"
-    return tomli_w.dumps({key: value}).strip()
+    return toml_of({key: value}).strip()
 
 
-def toml_value(text: str) -> Any:
-    """An example as TOML has it: a number where it looks like one, else the word."""
+def value_or_word(text: str) -> Any:
+    """What is given as text, as TOML has it, or the word: nobody wants to quote it twice for the shell.
+
+    >>> value_or_word("4e-3"), value_or_word(" hard ")
+    (0.004, 'hard')
+    """
     try:
-        return float(text) if "." in text or "e-" in text else int(text)
-    except ValueError:
-        return text
+        (value,) = tomllib.loads(f"value = {text}").values()
+    except ValueError:  # not TOML, or more than one value
+        return text.strip()
+    return value

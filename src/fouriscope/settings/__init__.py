@@ -17,20 +17,18 @@ from pydantic import Field
 
 from fouriscope.settings.base import Section
 from fouriscope.settings.engine import Engine
-from fouriscope.settings.measured import (
+from fouriscope.settings.illumination import (
     ILLUMINATIONS,
     DirectionsSection,
     DiscSection,
     FileSection,
-    FramesSection,
     IlluminationSection,
-    MicroscopeSection,
     PositionsSection,
-    PupilSection,
     RingsSection,
     SpiralSection,
     SquareSection,
 )
+from fouriscope.settings.measured import FramesSection, MicroscopeSection, PupilSection
 from fouriscope.settings.methods import ADMM, EPRY, METHODS, RED, AnyMethod, Method, PnP, Spectral, method_of
 from fouriscope.settings.parts import Alignment, Calibration, Object, Output, Stop, Verdict, switched
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from fouriscope.settings.measured import ILLUMINATIONS
+from fouriscope.settings.illumination import ILLUMINATIONS
 from fouriscope.settings.methods import DEFAULT_METHOD, METHODS
 
 # Sections of several kinds: the key that tells them apart, and the kinds.

@@ -62,11 +62,7 @@ def checked_start(start: Start, model: ForwardModel) -> Start:
 
 
 def first_sweeps(
-    fidelity: DataFidelity,
-    population: NDArray[np.int64] | None = None,
-    *,
-    sweeps: int = SWEEPS,
-    modes: Sequence[int] = (),
+    fidelity: DataFidelity, population: NDArray[np.int64] | None = None, *, modes: Sequence[int] = ()
 ) -> RealArray:
     """The object after a few sweeps of EPRY, its phase unwrapped.
 
@@ -88,7 +84,7 @@ def first_sweeps(
     from fouriscope.solvers.stopping import Iterations
 
     leds = AllLEDs(np.flatnonzero(fidelity.weights > 0) if population is None else population)
-    beta, count = (1.0, 2 * sweeps) if len(modes) else (0.0, sweeps)
+    beta, count = (1.0, 2 * SWEEPS) if len(modes) else (0.0, SWEEPS)
     count = round(count / _measured_share(fidelity))
     solver = EPRY(fidelity, leds, order="random", decay=0.3, pupil_step=beta, pupil_start=2, seed=0)
     solver.solve(Iterations(count))

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope import plots
+from fouriscope.acquisition import Acquisition
+from fouriscope.errors import InvalidInputError
 from fouriscope.tuning.search import Trial
 
 if TYPE_CHECKING:
@@ -24,6 +26,13 @@ LEAST_DECIBELS = 0.05
 # How many standard errors two trials must be apart: one, as usual in cross-validation. The few bright frames carry most
 # of a mean, so even a clear difference seldom reaches three.
 STANDARD_ERRORS = 1.0
+
+
+def criterion_for(data: Acquisition, asked: Criterion | None) -> Criterion:
+    """What is asked, by default the truth if it is known."""
+    if asked == "truth" and data.truth is None:
+        raise InvalidInputError('there is no truth to compare with; use criterion="held-out"')
+    return asked or ("held-out" if data.truth is None else "truth")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

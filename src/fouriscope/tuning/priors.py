@@ -21,7 +21,7 @@ from fouriscope.run.priors import build_prior
 from fouriscope.settings import ReconstructionConfig
 from fouriscope.solvers import Callback
 from fouriscope.tuning.bench import Bench
-from fouriscope.tuning.choice import STRENGTH, Criterion, indistinguishable
+from fouriscope.tuning.choice import STRENGTH, Criterion, criterion_for, indistinguishable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,9 +164,7 @@ def compare_priors_config(
     if len(priors) < 2:
         raise InvalidInputError(f"two priors or more are needed to compare them, got {priors!r}")
     built = tuple(build_prior(prior, where="priors") for prior in priors)
-    chosen: Criterion = criterion or ("held-out" if data.truth is None else "truth")
-    if chosen == "truth" and data.truth is None:
-        raise InvalidInputError('there is no truth to compare with; use criterion="held-out"')
+    chosen = criterion_for(data, criterion)
     data = aligned(data, config.alignment).acquisition  # once: all see the same microscope
     data.check_frames()
     scores, misfits, held = [], [], np.empty(0, np.int64)

@@ -19,7 +19,7 @@ from fouriscope.run.doubt import Doubt
 from fouriscope.settings import ReconstructionConfig
 from fouriscope.solvers import Callback
 from fouriscope.tuning.bench import Bench
-from fouriscope.tuning.choice import STRENGTH, Criterion, Tuning
+from fouriscope.tuning.choice import STRENGTH, Criterion, Tuning, criterion_for
 from fouriscope.tuning.search import FIRST_FACTOR, Trial, log_search
 
 
@@ -145,10 +145,7 @@ def tune_config(
     doubt
         Looks at the first run, if nobody has said that the sample is a phase.
     """
-    if criterion is None:
-        criterion = "held-out" if data.truth is None else "truth"
-    if criterion == "truth" and data.truth is None:
-        raise InvalidInputError('there is no truth to tune against; use criterion="held-out"')
+    criterion = criterion_for(data, criterion)
     data = aligned(data, config.alignment).acquisition  # once: all trials look through the same microscope
     data.check_frames()
     bench = Bench(data, config, key, (prior, prior_absorption), criterion, held_out, callbacks, start, doubt=doubt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.brightness import counted_pixels
+from fouriscope.alignment.brightness import amplitudes
 from fouriscope.alignment.structure import telling
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
@@ -124,7 +124,7 @@ def hold_out(
     ours, left = misfits(patch, model, x, held), contrast_left(patch, model, x, held)
     plain = seen if uncalibrated is None else replace(uncalibrated, weights=weights)
     epry = misfits(patch, *plain_epry(plain, geometry.margin), held)
-    grey = misfits(patch, None, None, held, bright_field=geometry.bright_field)
+    grey = grey_misfits(patch, held, geometry.bright_field)
     noise = int(np.count_nonzero((patch.frame_weights > 0) & ~telling(patch, geometry.bright_field)))
     return HeldOut(tuple(map(int, held)), ours[0], ours[1], epry[0], epry[1], grey[0], grey[1], noise, *left)
 
@@ -170,19 +170,24 @@ def plain_epry(data: Acquisition, margin: int) -> tuple[ForwardModel, NDArray[An
 
 
 def misfits(
-    data: Acquisition,
-    model: ForwardModel | None,
-    x: NDArray[Any] | None,
-    leds: NDArray[np.int64],
-    *,
-    bright_field: NDArray[np.bool_] | None = None,
+    data: Acquisition, model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64]
 ) -> tuple[float | None, float | None]:
-    """Misfits of ``leds`` in bright and in dark field (see :class:`HeldOut`); without a model those of a grey image."""
-    predictions = None if model is None or x is None else model.intensity(x, leds)
-    bright = bright_field if model is None else model.geometry.bright_field
-    assert bright is not None
+    """Misfits of ``leds`` in bright and in dark field (see :class:`HeldOut`)."""
+    return _misfits(data, leds, model.intensity(x, leds), model.geometry.bright_field)
+
+
+def grey_misfits(
+    data: Acquisition, leds: NDArray[np.int64], bright: NDArray[np.bool_]
+) -> tuple[float | None, float | None]:
+    """Those of an image that is grey everywhere; ``bright`` says which frames are bright field."""
+    return _misfits(data, leds, np.ones((len(leds), *data.frame_shape)), bright)
+
+
+def _misfits(
+    data: Acquisition, leds: NDArray[np.int64], intensities: NDArray[Any], bright: NDArray[np.bool_]
+) -> tuple[float | None, float | None]:
     found: dict[bool, list[float]] = {True: [], False: []}
-    for led, measured, predicted in _amplitudes(data, leds, predictions):
+    for led, measured, predicted in amplitudes(data, leds, intensities):
         if measured.any():
             light = float(np.sum(predicted**2))
             scale = float(np.sum(measured * predicted)) / light if light else 0.0
@@ -194,36 +199,28 @@ def misfits(
 def contrast_left(
     data: Acquisition, model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64]
 ) -> tuple[float | None, float | None]:
-    """√(1 − r²) of ``leds`` in bright and in dark field, r their :func:`likeness` if it is positive, otherwise 0.
+    """√(1 − r²) of ``leds`` in bright and in dark field, r their :func:`correlations` if positive, otherwise 0.
 
     That is the standard deviation of what the best a√I + b leaves of √y, in units of that of √y.
     """
-    left = np.sqrt(1 - np.maximum(likeness(data, model, x, leds), 0) ** 2)
+    left = np.sqrt(1 - np.maximum(correlations(data, model, x, leds), 0) ** 2)
     bright = model.geometry.bright_field[leds]
     return _root_mean_squares({True: left[bright].tolist(), False: left[~bright].tolist()})
 
 
-def likeness(data: Acquisition, model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64]) -> NDArray[np.float64]:
+def correlations(
+    data: Acquisition, model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """The correlation of √y and √I of each LED; 0 where one of them is constant."""
     found = dict.fromkeys(map(int, leds), 0.0)
-    for led, measured, predicted in _amplitudes(data, leds, model.intensity(x, leds)):
+    for led, measured, predicted in amplitudes(data, leds, model.intensity(x, leds)):
+        if not measured.size:
+            continue
         y, u = measured - measured.mean(), predicted - predicted.mean()
         spread = float(np.linalg.norm(y) * np.linalg.norm(u))
         if spread:
             found[led] = float(np.clip(np.sum(y * u) / spread, -1, 1))
     return np.array(list(found.values()))
-
-
-def _amplitudes(
-    data: Acquisition, leds: NDArray[np.int64], predictions: NDArray[Any] | None
-) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
-    """Number, √y and √I of each LED, of the pixels that count; without ``predictions`` I is 1."""
-    for number, led in enumerate(map(int, leds)):
-        frame = np.asarray(data.frames.frame(led), np.float64)
-        counts = counted_pixels(data, led, frame)
-        intensity = np.ones_like(frame) if predictions is None else np.asarray(predictions[number], np.float64)
-        if counts.any():
-            yield led, np.sqrt(np.maximum(frame[counts], 0)), np.sqrt(np.maximum(intensity[counts], 0))
 
 
 def _root_mean_squares(found: dict[bool, list[float]]) -> tuple[float | None, float | None]:

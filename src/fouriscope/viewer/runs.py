@@ -142,26 +142,24 @@ class ViewedRun:
         return self.files.data(FIGURES[name])
 
     def leds(self, *, with_misfits: bool) -> dict[str, Any]:
-        """The LEDs by column; ``with_misfits`` computes those that the run itself did not write, and those that noise
-        alone would leave, which are unknown otherwise."""
+        """The LEDs by column; ``with_misfits`` computes the misfits, and those that noise alone would leave."""
         leds: dict[str, Any] = {"objective_na": None, "na": [], "weight": [], "misfit": [], "noise": [], "arrived": []}
         images = self.images
         if isinstance(images, RunImages) and images.source() == SNAPSHOT_NAME:
             snapshot = images.snapshot()
             leds["objective_na"] = snapshot.objective_na or None
             na = snapshot.led_na if snapshot.led_na is not None else np.zeros((0, 2))
-            misfit, weight, arrived = snapshot.led_misfit, snapshot.led_weight, snapshot.led_arrived
+            weight, arrived = snapshot.led_weight, snapshot.led_arrived
         elif self.files.exists("result/geometry.csv"):
             na = self._table_of_leds()
             numbers = schema.checked(schema.Geometry, self.files.json("result/geometry.json"), "result/geometry.json")
             leds["objective_na"] = numbers["objective_na"]
-            misfit, weight, arrived = np.full(len(na), np.nan), np.ones(len(na)), np.ones(len(na), bool)
+            weight, arrived = np.ones(len(na)), np.ones(len(na), bool)
         else:
             return leds
-        noise = np.full(len(na), np.nan)
+        misfit = noise = np.full(len(na), np.nan)
         if with_misfits:
-            misfit = self.predictions.misfits() if np.isnan(misfit).all() else misfit
-            noise = self.predictions.expected_misfits()
+            misfit, noise = self.predictions.misfits(), self.predictions.expected_misfits()
         if not (np.isfinite(na).all() and np.isfinite(weight).all()):
             raise RunFolderError("directions or weights of LEDs are not finite")
         known = {"misfit": finite_or_none(misfit), "noise": finite_or_none(noise)}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ from fouriscope.acquisition.acquisition import Acquisition
 from fouriscope.acquisition.description import Description, FramesSource
 from fouriscope.acquisition.hdf5_file import own_dataset, own_items
 from fouriscope.acquisition.led_table import LEDTable
+from fouriscope.acquisition.output_files import replacing
 from fouriscope.acquisition.readers.fields import named_numbers, pairs, required
 from fouriscope.errors import InvalidInputError
 from fouriscope.optics import LEDArray
@@ -104,19 +102,8 @@ def write_ptylab(path: str | Path, acquisition: Acquisition) -> None:
         "dxd": optics.camera_pixel,
         "zled": height,
     }
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    try:
-        with h5py.File(temporary, "w") as file:
-            _write(file, acquisition, positions, scalars)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files that only their owner may read
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    with replacing(path) as temporary, h5py.File(temporary, "w") as file:
+        _write(file, acquisition, positions, scalars)
 
 
 def _write(file: Any, acquisition: Acquisition, positions: Any, scalars: dict[str, float]) -> None:

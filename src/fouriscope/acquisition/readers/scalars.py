@@ -92,36 +92,45 @@ def with_scalars(description: Description) -> Description:
 
 def scalars_in(path: Path, kind: str | None) -> dict[str, float]:
     """Name → number of all single finite numbers in a file: attributes, and arrays with one entry."""
-    found: dict[str, Any] = {}
-    if kind == "hdf5":
-        import h5py
-
-        require_file(path)
-        with h5py.File(path, "r") as file:
-            found |= dict(file.attrs)
-
-            def look(name: str, item: Any) -> None:
-                found.update(item.attrs)
-                # Not those whose number lies in another file.
-                if isinstance(item, h5py.Dataset) and item.size == 1 and not (item.is_virtual or item.external):
-                    found[name.rpartition("/")[2]] = own_dataset(file, name, path)[()]
-
-            file.visititems(look)
-    elif kind == "zarr":
-        found |= dict(open_node(path).attrs)
-    elif kind == "npz":
-        require_file(path)
-        with zipfile.ZipFile(path) as archive:
-            for item in archive.infolist():
-                if item.file_size < _SMALL:
-                    with archive.open(item) as member:
-                        header = read_header(member, path)
-                        if header.nbytes <= item.file_size:
-                            found[item.filename.removesuffix(".npy")] = read_member(member, path, header)
-    elif kind == "mat":
-        file = MatFile(path)
-        found |= {name: file.value(name) for name, shape in file.shapes.items() if int(np.prod(shape)) == 1}
+    read = {"hdf5": _in_hdf5, "zarr": lambda path: dict(open_node(path).attrs), "npz": _in_npz, "mat": _in_mat}
+    found = read[kind](path) if kind in read else {}
     return {name: number for name, value in found.items() if (number := _number(value)) is not None}
+
+
+def _in_hdf5(path: Path) -> dict[str, Any]:
+    import h5py
+
+    require_file(path)
+    with h5py.File(path, "r") as file:
+        found = dict(file.attrs)
+
+        def look(name: str, item: Any) -> None:
+            found.update(item.attrs)
+            # Not those whose number lies in another file.
+            if isinstance(item, h5py.Dataset) and item.size == 1 and not (item.is_virtual or item.external):
+                found[name.rpartition("/")[2]] = own_dataset(file, name, path)[()]
+
+        file.visititems(look)
+    return found
+
+
+def _in_npz(path: Path) -> dict[str, Any]:
+    require_file(path)
+    found = {}
+    with zipfile.ZipFile(path) as archive:
+        for item in archive.infolist():
+            if item.file_size >= _SMALL:
+                continue
+            with archive.open(item) as member:
+                header = read_header(member, path)
+                if header.nbytes <= item.file_size:
+                    found[item.filename.removesuffix(".npy")] = read_member(member, path, header)
+    return found
+
+
+def _in_mat(path: Path) -> dict[str, Any]:
+    file = MatFile(path)
+    return {name: file.value(name) for name, shape in file.shapes.items() if int(np.prod(shape)) == 1}
 
 
 def _meaning(name: str) -> tuple[_Quantity | None, float | None]:

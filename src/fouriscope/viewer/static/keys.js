@@ -42,7 +42,7 @@ function alone(by) {
 
 const everything = () => set({ visible: new Set(state.runs.keys()), mode: 'side' });
 const nextMap = () => set({ map: CHOICES[(CHOICES.indexOf(state.map) + 1) % CHOICES.length] });
-export const showHelp = () => (help.open ? help.close() : help.showModal());
+const showHelp = () => (help.open ? help.close() : help.showModal());
 
 const nextLed = (by) => choose(state.led === null ? 0 : state.led + by);
 

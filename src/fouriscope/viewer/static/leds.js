@@ -17,7 +17,7 @@ const ofRun = document.getElementById('led-run');
 let leds = null;
 let before = '';
 
-/** Fetch the LEDs of the run anew; misfits that the run did not write are computed by the server, once asked for. */
+/** Fetch the LEDs of the run anew; misfits are computed by the server, once asked for. */
 const renew = atMostEvery(2000, async () => {
   const run = state.ledRun;
   try {

@@ -7,7 +7,7 @@ import { offsetOf, unitName } from './scale.js';
 import { QUANTITIES, colourOf, element, shownRuns, state } from './store.js';
 
 /** Values along the line, at the middle of as many steps as it crosses pixels; {x, y}, x in units of the axis. */
-export function along({ from, to }, found, offset = 0) {
+function along({ from, to }, found, offset = 0) {
   const { rows, columns, step, values } = found;
   const [dx, dy] = [(to[0] - from[0]) * columns, (to[1] - from[1]) * rows];
   const count = Math.max(2, Math.ceil(Math.hypot(dx, dy)) + 1);

@@ -56,7 +56,7 @@ function progress(about) {
 }
 
 /** Seconds as a person says them. */
-export function duration(seconds) {
+function duration(seconds) {
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;
   const minutes = Math.floor(whole / 60);

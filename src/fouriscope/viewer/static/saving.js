@@ -15,7 +15,7 @@ function download(address, name) {
 }
 
 /** What is on the stage, with names and colour scale below, as a canvas. */
-export function composed() {
+function composed() {
   drawNow();
   const boxes = panes.map(({ element: pane }) => pane.getBoundingClientRect());
   const ratio = panes[0]?.ratio ?? 1;

@@ -17,7 +17,7 @@ export const QUANTITIES = {
 export const MODES = { side: 'Side', swipe: 'Swipe', blink: 'Blink', difference: 'Difference' };
 // What a drag over an image does.
 export const TOOLS = { move: 'Move', line: 'Line', region: 'Region' };
-export const COLOURS = ['#0f79b8', '#d4641a', '#12936b', '#b9669b', '#c79100', '#4ea3d8', '#8a6d3b', '#7a67c7'];
+const COLOURS = ['#0f79b8', '#d4641a', '#12936b', '#b9669b', '#c79100', '#4ea3d8', '#8a6d3b', '#7a67c7'];
 
 export const state = {
   runs: [], //        as the server describes them
