@@ -56,4 +56,5 @@ def test_what_reconstruct_takes_is_ready(fouriscope: Command, tmp_path: Path) ->
     ended = fouriscope("info", configuration)
     assert ended.code == 0
     assert "cannot be reconstructed" not in ended.out
+    assert f"fouriscope reconstruct {configuration}" in ended.out.splitlines()[-1]
     assert fouriscope("reconstruct", configuration, "--out", tmp_path / "run").code == 0

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition, field_scale
 from fouriscope.alignment.array import as_array, with_array
 from fouriscope.alignment.cross_validation import EDGE, LEAST_FRAMES, in_standard_errors
-from fouriscope.alignment.prediction import Unseen
+from fouriscope.alignment.prediction import correlations, measured_amplitudes
 from fouriscope.alignment.structure import telling
 from fouriscope.alignment.trials import PATCH as TRIAL
-from fouriscope.alignment.trials import Trials, center_of_patch, most_detailed_patch, most_detailed_place
+from fouriscope.alignment.trials import center_of_patch, most_detailed_patch, most_detailed_place
 from fouriscope.calibration import Calibration, PixelPupil, ZernikePupil
 from fouriscope.errors import DivergenceError
 from fouriscope.fidelity import DataFidelity, make_sampler
@@ -28,14 +28,15 @@ from fouriscope.priors import NoPrior
 from fouriscope.solvers import Iterations, Spectral
 from fouriscope.solvers.start import first_sweeps
 
-# The patch, in frame pixels: a curvature shows at its edge. A smaller one than this shows too little.
-PATCH, SMALLEST = 256, 96
+# Sides of the patch, in frame pixels: a curvature shows at its edge. The more frames there are, the smaller it is, so
+# that all of them together have about so many pixels. Frames smaller than SMALLEST show too little.
+LEAST, MOST, PIXELS, SMALLEST = 256, 512, 2**25, 96
 # A trial is a short reconstruction, pupil included; sweeps of EPRY alone are too far from its end.
 ITERATIONS, MODES = 30, tuple(range(4, 16))
 # Of the frames, this share is left out and predicted, but no more than so many.
 LEFT_OUT, MOST_FRAMES = 0.25, 30
 # Curvatures that are tried, in units of one over the height: these, and more beyond them as long as it gets better.
-TRIED, FARTHEST = (0.0, 1.0, -1.0), 4.0
+TRIED, FARTHEST = (0.0, 1.0, -1.0), 8.0
 # The mean improvement must be this many times its standard error.
 EVIDENCE = 1.5
 
@@ -87,7 +88,7 @@ def find_curvature(acquisition: Acquisition) -> CurvatureFit | None:
     known = acquisition.optics.wave_curvature is not None
     if known or acquisition.periodic or height is None or min(acquisition.frame_shape) < SMALLEST:
         return None
-    patch = most_detailed_patch(acquisition, PATCH)
+    patch = most_detailed_patch(acquisition, int(np.clip(math.sqrt(PIXELS / len(acquisition)), LEAST, MOST)))
     left_out = _drawn(patch)
     if left_out is None:
         return None
@@ -134,7 +135,7 @@ class _Trials:
         weights = patch.frame_weights
         weights[left_out] = 0
         self.seen, self.left_out = replace(patch, weights=weights), left_out
-        self.unseen = Unseen(Trials(patch, patch.frame_shape, 0))
+        self.amplitudes, self.counts = measured_amplitudes(patch, left_out)
 
     def likeness(self, curvatures: Sequence[float]) -> list[NDArray[np.float64]]:
         """The correlation of each unseen frame with its prediction; all cores share the curvatures."""
@@ -177,7 +178,8 @@ class _Trials:
             solver.solve(Iterations(ITERATIONS))
         except DivergenceError:
             return np.zeros(len(self.left_out))
-        return self.unseen.correlations(solver.model, solver.x, self.left_out)
+        predicted = np.asarray(solver.model.intensity(solver.x, self.left_out), np.float64)
+        return correlations(self.amplitudes, predicted, self.counts)
 
 
 def with_curvature(acquisition: Acquisition, curvature: float) -> Acquisition:

@@ -53,10 +53,7 @@ class Unseen:
     def __init__(self, trials: Trials) -> None:
         patch = self.patch = trials.patch
         self.trials = trials
-        frames = [np.asarray(patch.frames.frame(led), np.float64) for led in range(len(patch))]
-        self.counts = np.stack([counted_pixels(patch, led, frame) for led, frame in enumerate(frames)])
-        amplitudes = np.sqrt(np.maximum(np.where(self.counts, np.stack(frames), 0.0), 0.0))
-        self.amplitudes = _centred(amplitudes, self.counts)
+        self.amplitudes, self.counts = measured_amplitudes(patch, np.arange(len(patch)))
         # Noise looks like no prediction, and hides which prediction is better. If too few frames hold more, all count.
         tells = telling(patch, patch.bright_field) & (patch.frame_weights > 0)
         few = np.count_nonzero(tells) < LEAST_INSIDE + LEAST_NEXT
@@ -91,15 +88,26 @@ class Unseen:
     def correlations(self, model: ForwardModel, x: RealArray, leds: NDArray[np.int64]) -> Floats:
         """Of the amplitudes of ``leds`` with those that the object x predicts; no exposure or gain changes them."""
         intensities = self.seen_as(np.asarray(model.intensity(x, leds), np.float64), leds)
-        predicted = _centred(np.sqrt(intensities), self.counts[leds])
-        measured = self.amplitudes[leds]
-        norms = np.linalg.norm(predicted, axis=(1, 2)) * np.linalg.norm(measured, axis=(1, 2))
-        products = np.einsum("brc,brc->b", predicted, measured)
-        return np.asarray(np.divide(products, norms, out=np.zeros_like(products), where=norms > 0))
+        return correlations(self.amplitudes[leds], intensities, self.counts[leds])
 
     def seen_as(self, intensities: Floats, leds: NDArray[np.int64]) -> Floats:
         """Predicted ``intensities`` of ``leds`` in the units of the frames with which they are compared."""
         return intensities
+
+
+def measured_amplitudes(patch: Acquisition, leds: NDArray[np.int64]) -> tuple[Floats, NDArray[np.bool_]]:
+    """√y of ``leds`` without its mean, 0 where a pixel does not count, and which pixels count."""
+    frames = np.stack([np.asarray(patch.frames.frame(int(led)), np.float64) for led in leds])
+    counts = np.stack([counted_pixels(patch, int(led), frame) for led, frame in zip(leds, frames, strict=True)])
+    return _centred(np.sqrt(np.maximum(np.where(counts, frames, 0.0), 0.0)), counts), counts
+
+
+def correlations(measured: Floats, intensities: Floats, counts: NDArray[np.bool_]) -> Floats:
+    """Of :func:`measured_amplitudes` with those of predicted ``intensities``, frame by frame; 0 if one is constant."""
+    predicted = _centred(np.sqrt(intensities), counts)
+    norms = np.linalg.norm(predicted, axis=(1, 2)) * np.linalg.norm(measured, axis=(1, 2))
+    products = np.einsum("brc,brc->b", predicted, measured)
+    return np.asarray(np.divide(products, norms, out=np.zeros_like(products), where=norms > 0))
 
 
 def _centred(images: Floats, counts: NDArray[np.bool_]) -> Floats:

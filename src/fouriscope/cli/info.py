@@ -26,6 +26,7 @@ from fouriscope.run import load_config
 from fouriscope.run.assemble import build_geometry
 from fouriscope.run.described import Described
 from fouriscope.run.execute import check_ready
+from fouriscope.run.judged import for_tiles
 from fouriscope.run.memory import memory_needed
 from fouriscope.settings import FramesSection, RunConfig
 
@@ -88,6 +89,14 @@ def show_info(
             f"look at the {len(worries)} warnings above first" if len(worries) > 1 else "look at the warning above"
         )
     console.print(f"verdict                  {escape(verdict)}")
+    if not refusal:
+        in_tiles = for_tiles(geometry.frame_shape, periodic=described.object.margin == 0)
+        command, why = (
+            ("field", ", because light and lens change over frames as large as these")
+            if in_tiles
+            else ("reconstruct", "")
+        )
+        console.print(f"next                     fouriscope {command} {escape(str(config))}{why}")
     if sheet is not None:
         from fouriscope.plots import contact_sheet, save_figure
 

@@ -41,8 +41,8 @@ Tell = Callable[[str], object]
 STRENGTH_ITERATIONS = 40
 # Tiles that overlap, in chunks of 64 pixels, read frames some three times over; much more is worth a word.
 MUCH = 6
-# Pixels along a side of the region that is aligned: enough for circles in spectra, and one direction per LED.
-ALIGNED_REGION = 256
+# Pixels along a side of the region that is aligned. How directions change over the field shows at its edge.
+ALIGNED_REGION = 512
 
 
 class Prepared(NamedTuple):

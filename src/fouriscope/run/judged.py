@@ -39,6 +39,9 @@ ITERATIONS, PASSES = 100, 20
 # However slow the prior is, a repeated reconstruction ends after this many seconds, or this share of those that the run
 # itself took if that is more, and the verdict says so.
 LONGEST, SHARE = 30.0, 0.25
+# Side in frame pixels from which one reconstruction for all of a frame is hardly right: directions, focus and
+# vignetting change over the field, and slow phases come out as clouds.
+LARGE = 640
 
 
 def judge(solver: Solver, acquisition: Acquisition, config: ReconstructionConfig) -> Verdict:
@@ -58,6 +61,15 @@ def judge(solver: Solver, acquisition: Acquisition, config: ReconstructionConfig
         return not_judged(str(error))
     except KeyboardInterrupt:  # the result is there; only the verdict was too slow for somebody
         return not_judged("interrupted")
+
+
+def for_tiles(frame_shape: tuple[int, int], *, periodic: bool) -> bool:
+    """Whether frames are too large for one reconstruction; `fouriscope field` makes one for each of their tiles.
+
+    >>> for_tiles((1024, 1024), periodic=False), for_tiles((512, 2048), periodic=False)
+    (True, False)
+    """
+    return not periodic and min(frame_shape) >= LARGE
 
 
 def _judge(solver: Solver, acquisition: Acquisition, config: ReconstructionConfig) -> Verdict:
@@ -87,6 +99,9 @@ def _judge(solver: Solver, acquisition: Acquisition, config: ReconstructionConfi
         at_bounds = gains_at_bounds(model.gains, acquisition.gains, bound, used)
         gains = {"gains": len(leds), "gains_at_bounds": at_bounds}
     window = model.geometry.object_window
+    notes = list(repeat.notes)
+    if for_tiles(acquisition.frame_shape, periodic=acquisition.periodic):
+        notes.append("light and lens change over frames as large as these; fouriscope field reconstructs them in tiles")
     return verdict_of(
         held_out,
         resolution,
@@ -95,7 +110,7 @@ def _judge(solver: Solver, acquisition: Acquisition, config: ReconstructionConfi
         outside_band=share_outside_band(model, solver.x, leds),
         contradicting=suspects,
         slow_background=slow_background(model.sample(solver.x)[window]),
-        notes=repeat.notes,
+        notes=notes,
         **gains,
     )
 
