@@ -71,18 +71,18 @@ def led_gradients(  # type: ignore[no-untyped-def]
     real = frames.dtype.type
     box = np.empty(pupils.shape[1:], spectrum.dtype)
     half = np.empty((grid_rows, pupils.shape[2]), spectrum.dtype)
-    field = np.empty((grid_rows, grid_columns), spectrum.dtype)
+    field = np.empty((frames.shape[1], grid_columns), spectrum.dtype)
     factor = 1.0 / spectrum.size
     eps = real(epsilon)
     window_rows, window_columns = frames.shape[1], frames.shape[2]
     for b in range(start, stop):
         pupil = pupils[pupil_index[b]]
         crop_spectrum(spectrum, pupil, rows[b], columns[b], box)
-        box_to_field(box, half, field, factor)
+        box_to_field(box, half, field, margin, factor)
         frame, mask = frames[frame_index[b]], masks[mask_index[b]]
         misfit = 0.0
         for r in range(window_rows):
-            row = field[r + margin, margin : margin + window_columns]
+            row = field[r, margin : margin + window_columns]
             misfit += loss_row(row, frame[r], mask[r], eps)
         misfits[b] = misfit
         if not with_gradient:
@@ -91,12 +91,8 @@ def led_gradients(  # type: ignore[no-untyped-def]
         if weight == 0:  # left out, even if it holds NaN
             boxes[b] = 0
             continue
-        if margin > 0:
-            field[:margin] = 0
-            field[margin + window_rows :] = 0
-            field[:, :margin] = 0
-            field[:, margin + window_columns :] = 0
-        field_to_half(field, half)
+        clear_margin(field, margin)
+        field_to_half(field, half, margin)
         for r in range(box.shape[0]):
             _weigh(half[r], pupil[r], weight, boxes[b, r])
 
@@ -121,7 +117,7 @@ def scale_window(field, q, margin):  # type: ignore[no-untyped-def]
     """field = q ⊙ field in the measured window."""
     rows, columns = q.shape
     for r in range(rows):
-        row, factors = field[r + margin, margin : margin + columns], q[r]
+        row, factors = field[r, margin : margin + columns], q[r]
         for c in range(columns):
             row[c] = complex(row[c].real * factors[c], row[c].imag * factors[c])
 
@@ -129,12 +125,9 @@ def scale_window(field, q, margin):  # type: ignore[no-untyped-def]
 @njit(**PIECE)
 def clear_margin(field, margin):  # type: ignore[no-untyped-def]
     """The loss sees nothing outside the measured window."""
-    rows, columns = field.shape
     if margin > 0:
-        field[:margin] = 0
-        field[rows - margin :] = 0
         field[:, :margin] = 0
-        field[:, columns - margin :] = 0
+        field[:, field.shape[1] - margin :] = 0
 
 
 def sum_gradients(  # type: ignore[no-untyped-def]
@@ -170,7 +163,7 @@ def sum_gradients(  # type: ignore[no-untyped-def]
         most = max(most, bounds[b + 1] - bounds[b])
     box = np.empty(pupils.shape[1:], spectrum.dtype)
     half = np.empty((grid_rows, pupils.shape[2]), spectrum.dtype)
-    fields = np.empty((most, grid_rows, grid_columns), spectrum.dtype)
+    fields = np.empty((most, frames.shape[1], grid_columns), spectrum.dtype)
     intensity = np.empty(frames.shape[1:], frames.dtype)
     summed = np.empty(frames.shape[2], spectrum.dtype)
     factor = 1.0 / spectrum.size
@@ -182,14 +175,14 @@ def sum_gradients(  # type: ignore[no-untyped-def]
         intensity[:] = 0
         for m in range(first, last):
             crop_spectrum(spectrum, pupils[pupil_index[m]], rows[m], columns[m], box)
-            box_to_field(box, half, fields[m - first], factor)
+            box_to_field(box, half, fields[m - first], margin, factor)
             if not alone:
                 add_intensity(fields[m - first], margin, intensity)
         frame, mask = frames[frame_index[b]], masks[mask_index[b]]
         misfit = 0.0
         for r in range(window_rows):
             if alone:
-                line = fields[0, r + margin, margin : margin + window_columns]
+                line = fields[0, r, margin : margin + window_columns]
             else:
                 line = summed
                 roots(intensity[r], line)
@@ -207,7 +200,7 @@ def sum_gradients(  # type: ignore[no-untyped-def]
             if not alone:
                 scale_window(fields[m - first], intensity, margin)
             clear_margin(fields[m - first], margin)
-            field_to_half(fields[m - first], half)
+            field_to_half(fields[m - first], half, margin)
             pupil = pupils[pupil_index[m]]
             for r in range(box.shape[0]):
                 _weigh(half[r], pupil[r], weight, boxes[m, r])

@@ -7,6 +7,9 @@ The spectrum of a frame occupies a small box (the pupil's disc). Two things foll
 * only the rows and columns of the box are transformed in the first pass of the inverse FFT and in the last pass of the
   forward FFT; all others are known to be zero, or are not wanted.
 
+And only the rows of the measured window are transformed in the other pass: nobody looks at the field in the margin
+above and below it, and what comes back from there is zero. So a ``field`` has the rows of the window, and all columns.
+
 Importing this module imports numba and rocket-fft, which take a while: import it where it is used.
 """
 
@@ -65,21 +68,26 @@ def crop_spectrum(spectrum, pupil, row, column, box):  # type: ignore[no-untyped
 
 
 @njit(**PIECE)
-def box_to_field(box, half, field, factor):  # type: ignore[no-untyped-def]
-    """field = factor · F⁻¹(box padded with zeros), unnormalised; ``half`` is scratch of shape (rows, box width)."""
+def box_to_field(box, half, field, margin, factor):  # type: ignore[no-untyped-def]
+    """field = the window's rows of factor · F⁻¹(box padded with zeros), unnormalised.
+
+    ``half`` is scratch of shape (all rows, box width); ``margin`` is the number of rows above the window.
+    """
     c2c(box, half, np.array([0]), False, factor, 1)
-    c2c(half, field, np.array([1]), False, 1.0, 1)
+    c2c(half[margin : margin + field.shape[0]], field, np.array([1]), False, 1.0, 1)
 
 
 @njit(**PIECE)
-def field_to_half(field, half):  # type: ignore[no-untyped-def]
-    """half = the first columns of F(field), over all rows; ``field`` is used as scratch.
+def field_to_half(field, half, margin):  # type: ignore[no-untyped-def]
+    """half = the first columns of F(field, zero above and below), over all rows; ``field`` is used as scratch.
 
     Its first rows are what :func:`box_to_field` started from: this is the adjoint of that, with factor 1.
     """
     c2c(field, field, np.array([1]), True, 1.0, 1)
-    for r in range(half.shape[0]):
-        copy_row(field[r, : half.shape[1]], half[r])
+    half[:margin] = 0
+    half[margin + field.shape[0] :] = 0
+    for r in range(field.shape[0]):
+        copy_row(field[r, : half.shape[1]], half[r + margin])
     c2c(half, half, np.array([0]), True, 1.0, 1)
 
 
@@ -136,14 +144,14 @@ def intensities(spectrum, pupils, pupil_index, rows, columns, grid_rows, grid_co
     """out[b] = |H_b o|² inside the measured window, for b in start…stop."""
     box = np.empty(pupils.shape[1:], spectrum.dtype)
     half = np.empty((grid_rows, pupils.shape[2]), spectrum.dtype)
-    field = np.empty((grid_rows, grid_columns), spectrum.dtype)
+    field = np.empty((out.shape[1], grid_columns), spectrum.dtype)
     factor = 1.0 / spectrum.size
     for b in range(start, stop):
         crop_spectrum(spectrum, pupils[pupil_index[b]], rows[b], columns[b], box)
-        box_to_field(box, half, field, factor)
+        box_to_field(box, half, field, margin, factor)
         for r in range(out.shape[1]):
             for c in range(out.shape[2]):
-                value = field[r + margin, c + margin]
+                value = field[r, c + margin]
                 out[b, r, c] = value.real * value.real + value.imag * value.imag
 
 
@@ -152,7 +160,7 @@ def add_intensity(field, margin, total):  # type: ignore[no-untyped-def]
     """total += |field|² inside the measured window."""
     columns = total.shape[1]
     for r in range(total.shape[0]):
-        row, sums = field[r + margin, margin : margin + columns], total[r]
+        row, sums = field[r, margin : margin + columns], total[r]
         for c in range(columns):
             sums[c] += row[c].real * row[c].real + row[c].imag * row[c].imag
 
@@ -164,13 +172,13 @@ def summed_intensities(  # type: ignore[no-untyped-def]
     """out[b] = Σ_m |√w_m H_m o|² over the sources m = bounds[b] … bounds[b + 1], for b in start…stop."""
     box = np.empty(pupils.shape[1:], spectrum.dtype)
     half = np.empty((grid_rows, pupils.shape[2]), spectrum.dtype)
-    field = np.empty((grid_rows, grid_columns), spectrum.dtype)
+    field = np.empty((out.shape[1], grid_columns), spectrum.dtype)
     factor = 1.0 / spectrum.size
     for b in range(start, stop):
         out[b] = 0
         for m in range(bounds[b], bounds[b + 1]):
             crop_spectrum(spectrum, pupils[pupil_index[m]], rows[m], columns[m], box)
-            box_to_field(box, half, field, factor)
+            box_to_field(box, half, field, margin, factor)
             add_intensity(field, margin, out[b])
 
 

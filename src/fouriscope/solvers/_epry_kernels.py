@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from fouriscope.fidelity import AmplitudeLoss
-from fouriscope.fidelity.kernels import loss_row
+from fouriscope.fidelity.kernels import clear_margin, loss_row
 from fouriscope.forward.kernels import PIECE, box_to_field, copy_row, crop_spectrum, field_to_half
 
 # The gradient of the amplitude loss is what EPRY does to a field: it takes off the change to the measured modulus.
@@ -89,7 +89,7 @@ def sweep(  # type: ignore[no-untyped-def]
     box = np.empty(shape, spectrum.dtype)
     lever = np.empty(shape, spectrum.dtype)
     half = np.empty((grid_rows, shape[1]), spectrum.dtype)
-    field = np.empty((grid_rows, grid_columns), spectrum.dtype)
+    field = np.empty((frames.shape[1], grid_columns), spectrum.dtype)
     row_copy = np.empty(frames.shape[2], spectrum.dtype)
     factor = 1.0 / spectrum.size
     # The way back: F of F⁻¹ is the number of the grid's pixels, and change_row gives the change with a minus.
@@ -103,11 +103,11 @@ def sweep(  # type: ignore[no-untyped-def]
         led_pupil = pupils[pupil_index[b]]
         largest_pupil = product(correction, led_pupil, pupil)
         crop_spectrum(spectrum, pupil, rows[b], columns[b], box)
-        box_to_field(box, half, field, factor)
+        box_to_field(box, half, field, margin, factor)
         frame, mask = frames[frame_index[b]], masks[mask_index[b]]
         misfit = light = counted = 0.0
         for r in range(window_rows):
-            row = field[r + margin, margin : margin + window_columns]
+            row = field[r, margin : margin + window_columns]
             if is_projection:
                 misfit += loss_row(row, frame[r], mask[r], eps)
             else:
@@ -118,12 +118,8 @@ def sweep(  # type: ignore[no-untyped-def]
             counted += mask[r].sum()
         misfits[b] = misfit
         lights[b] = light / max(counted, 1.0)
-        if margin > 0:
-            field[:margin] = 0
-            field[margin + window_rows :] = 0
-            field[:, :margin] = 0
-            field[:, margin + window_columns :] = 0
-        field_to_half(field, half)
+        clear_margin(field, margin)
+        field_to_half(field, half, margin)
         # O before its update pulls C, so C goes first.
         if beta > 0 and brightest > 0:
             crop_spectrum(spectrum, led_pupil, rows[b], columns[b], lever)

@@ -51,7 +51,7 @@ def sweep_sums(  # type: ignore[no-untyped-def]
     box = np.empty(shape, spectrum.dtype)
     lever = np.empty(shape, spectrum.dtype)
     half = np.empty((grid_rows, shape[1]), spectrum.dtype)
-    fields = np.empty((most, grid_rows, grid_columns), spectrum.dtype)
+    fields = np.empty((most, frames.shape[1], grid_columns), spectrum.dtype)
     intensity = np.empty(frames.shape[1:], frames.dtype)
     line = np.empty(frames.shape[2], spectrum.dtype)
     factor = 1.0 / spectrum.size
@@ -68,7 +68,7 @@ def sweep_sums(  # type: ignore[no-untyped-def]
             m = first + k
             largest_pupils[k] = product(correction, pupils[pupil_index[m]], corrected[k])
             crop_spectrum(spectrum, corrected[k], rows[m], columns[m], box)
-            box_to_field(box, half, fields[k], factor)
+            box_to_field(box, half, fields[k], margin, factor)
             add_intensity(fields[k], margin, intensity)
         frame, mask = frames[frame_index[b]], masks[mask_index[b]]
         misfit = light = counted = 0.0
@@ -86,7 +86,7 @@ def sweep_sums(  # type: ignore[no-untyped-def]
         for k in range(count):
             scale_window(fields[k], intensity, margin)
             clear_margin(fields[k], margin)
-            field_to_half(fields[k], half)
+            field_to_half(fields[k], half, margin)
             for r in range(shape[0]):
                 copy_row(half[r], changes[k, r])
         # O before its update pulls C, so C goes first.
