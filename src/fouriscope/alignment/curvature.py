@@ -150,8 +150,9 @@ class _Trials:
 
     def _with(self, curvature: float) -> NDArray[np.float64]:
         seen = self.seen
+        optics = replace(seen.optics, wave_curvature=curvature)
         model = ForwardModel(
-            replace(seen.optics, wave_curvature=curvature),
+            optics,
             seen.illumination,
             seen.frame_shape,
             pupil=seen.pupil,
@@ -159,10 +160,8 @@ class _Trials:
             margin=automatic_margin(seen.frame_shape),
             patch_center=seen.patch_center,
             gains=seen.gains,
+            sources=coarse_sources(seen.illumination, optics, seen.patch_center),
         )
-        sources = coarse_sources(model.illumination, model.optics, seen.patch_center)
-        if sources is not None:
-            model = model.revised(sources=sources)
         fidelity = DataFidelity.of(seen, model, loss="amplitude")
         used = np.flatnonzero(fidelity.weights > 0)
         sampler = make_sampler(

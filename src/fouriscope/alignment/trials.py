@@ -146,8 +146,9 @@ class Trials:
     ) -> ForwardModel:
         """The patch with a guess."""
         patch = self.patch
-        model = ForwardModel(
-            patch.optics if na is None else replace(patch.optics, na=na),
+        optics = patch.optics if na is None else replace(patch.optics, na=na)
+        return ForwardModel(
+            optics,
             illumination,
             patch.frame_shape,
             pupil=patch.pupil if pupil is None else pupil,
@@ -156,9 +157,8 @@ class Trials:
             margin=self.margin,
             patch_center=patch.patch_center,
             gains=patch.gains if gains is None else gains,
+            sources=None if self.whole_dies else coarse_sources(illumination, optics, patch.patch_center),
         )
-        sources = None if self.whole_dies else coarse_sources(illumination, model.optics, patch.patch_center)
-        return model if sources is None else model.revised(sources=sources)
 
     @staticmethod
     def sweeps(model: ForwardModel, frames: Acquisition, *, free_pupil: bool = False, count: int | None = None) -> EPRY:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -57,6 +56,8 @@ class ForwardModel(Grids):
         (y, x) in metres of the imaged patch, from the optical axis: the angle of every LED depends on it.
     gains
         g_i > 0, the brightness of each LED compared with the others: y_i = g_i \|H_i o\|². All 1 by default.
+    sources
+        The coherent sources of the frames. By default they follow from the illumination: its LEDs, or parts of them.
     dtype
         float32 (default) or float64: the precision of x. Fields have the complex type that belongs to it.
     engine, device
@@ -87,6 +88,7 @@ class ForwardModel(Grids):
         margin: int = 0,
         patch_center: tuple[float, float] = (0.0, 0.0),
         gains: ArrayLike | None = None,
+        sources: Sources | None = None,
         dtype: DTypeLike = np.float32,
         engine: str | Engine = "auto",
         device: str = "cpu",
@@ -109,6 +111,7 @@ class ForwardModel(Grids):
                 object_shape=object_shape,
                 band=self.object.band,
                 patch_center=patch_center,
+                sources=sources,
             )
         )
         self.pupil = pupil if pupil is not None else Pupil()
@@ -135,27 +138,22 @@ class ForwardModel(Grids):
         revised = copy.copy(self)
         revised.pupil = self.pupil if pupil is None else pupil
         revised.gains = self.gains if gains is None else _checked_gains(gains, len(self))
-        if illumination is not None:
+        if illumination is not None or sources is not None:
             geometry = self.geometry
-            if len(illumination) != len(self):
-                raise InvalidInputError(f"a model of {len(self)} LEDs cannot be revised to {len(illumination)}")
-            revised.illumination = illumination
+            revised.illumination = self.illumination if illumination is None else illumination
+            if len(revised.illumination) != len(self):
+                raise InvalidInputError(f"a model of {len(self)} LEDs cannot be revised to {len(revised.illumination)}")
             revised._place(
                 Geometry.compile(
                     geometry.optics,
-                    illumination,
+                    revised.illumination,
                     geometry.frame_shape,
                     margin=geometry.margin,
                     object_shape=geometry.object_shape,
                     patch_center=geometry.patch_center,
+                    sources=sources,
                 )
             )
-        if sources is not None:
-            if len(sources.offsets) != len(self) + 1:
-                raise InvalidInputError(
-                    f"a model of {len(self)} frames needs sources for all of them, got {len(sources.offsets) - 1}"
-                )
-            revised._place(replace(revised.geometry, sources=sources))
         revised.pupils = LEDPupils(revised.geometry, revised.pupil, self.complex_dtype, revised.gains, self.engine)
         return revised
 

@@ -99,10 +99,12 @@ class Geometry:
         object_shape: tuple[int, int] | Literal["auto"] = "auto",
         band: Band = "intensity",
         patch_center: tuple[float, float] = (0.0, 0.0),
+        sources: Sources | None = None,
     ) -> Geometry:
         """Compute the directions at the patch, choose the object's shape unless it is given, and check that all fits.
 
-        An automatic shape holds the ``band`` of the intensity, or of the field alone.
+        An automatic shape holds the ``band`` of the intensity, or of the field alone. ``sources`` replaces those that
+        follow from the illumination.
 
         Raises
         ------
@@ -120,7 +122,12 @@ class Geometry:
             largest = largest_na(illumination, optics, center)
             object_shape = automatic_object_shape(optics, largest, grid, band)
         leds, lit = lit_leds(illumination)
-        sources = frame_sources(illumination, optics, center)
+        if sources is None:
+            sources = frame_sources(illumination, optics, center)
+        elif len(sources.offsets) != len(na) + 1:
+            raise InvalidInputError(
+                f"a model of {len(na)} frames needs sources for all of them, got {len(sources.offsets) - 1}"
+            )
         return cls(optics, na, frame, border, object_shape, center, sources, leds.directions(center)[lit])
 
     def __post_init__(self) -> None:
