@@ -77,6 +77,30 @@ def test_a_flat_curve_changes_nothing_and_nothing_is_told(
     assert not told
 
 
+def test_trials_divide_only_leds_near_the_pupils_edge(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = data.illumination
+    assert isinstance(array, fs.LEDArray)
+    large = replace(data, illumination=replace(array, die=0.8 * np.diff(np.unique(array.positions[:, 0]))[0]))
+    models: list[fs.ForwardModel] = []
+
+    def seen(patch: fs.Acquisition, model: fs.ForwardModel, *rest: Any) -> Any:
+        models.append(model)
+        return misfits(patch, model, *rest)
+
+    monkeypatch.setattr(rehearsal, "misfits", seen)
+    config = config_of(large)
+    rehearsed(large, config)
+    edge = large.optics.na
+    for model in models:
+        parts, whole = (np.diff(one.geometry.sources.offsets) for one in (model, build_solver(large, config).model))
+        na = model.geometry.illumination_na
+        near = np.abs(na - edge) < 0.2 * edge
+        np.testing.assert_array_equal(parts[near], whole[near])
+        assert whole[na < 0.5 * edge].min() > 1
+        assert parts[na < 0.5 * edge].max() == 1
+    assert len(models) >= 4
+
+
 def test_steps_fade_at_once_where_unseen_frames_say_so(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.cross_validation import in_standard_errors
 from fouriscope.errors import DivergenceError
+from fouriscope.optics.frame_sources import coarse_sources
 from fouriscope.parallel import run_sliced, thread_count
 from fouriscope.priors import Prior
 from fouriscope.run.assemble import build_model, build_solver
@@ -221,6 +222,11 @@ def _prediction(
     section = config.solver.model_copy(update={"strength_factor": factor, "long_steps": long_steps})
     tried = config.model_copy(update={"solver": section})
     solver = build_solver(seen, tried, prior=prior, prior_absorption=prior_absorption)
+    # The size of LEDs far from the pupil's edge changes all trials alike, and takes most of their time.
+    model = solver.fidelity.model
+    few = coarse_sources(model.illumination, model.optics, model.geometry.patch_center)
+    if few is not None:
+        solver.fidelity.use(model.revised(sources=few))
     try:
         iterations = config.stop.iterations
         solver.solve(Iterations(min(ITERATIONS, iterations) if isinstance(iterations, int) else ITERATIONS))
