@@ -18,6 +18,7 @@ from fouriscope.optics.frame_sources import coarse_sources
 from fouriscope.parallel import run_sliced, thread_count
 from fouriscope.priors import Prior
 from fouriscope.run.assemble import build_model, build_solver
+from fouriscope.run.imagined import faint_frames, imagines
 from fouriscope.run.judged import LEAST_LEDS, judged_patch
 from fouriscope.run.priors import build_prior
 from fouriscope.settings import ReconstructionConfig
@@ -39,6 +40,9 @@ HARDLY = 1.0
 # Brightness decides the gains if it lowers the misfit by this share, or makes frames and predictions clearly more
 # alike. It weakens what a model explains badly, so a little less misfit is no evidence.
 GAIN_BY_BRIGHTNESS = 0.05
+# A stronger prior that takes away imagined structure: how often, by which factor, how strong at the most, and by which
+# share it may raise the misfit, because it also takes away detail.
+CALMER, CALMEST, MOST_LOST = 2.0, 4.0, 0.1
 # A trial has as many iterations as the run, but at most this many. A run of less than so many is meant to be short.
 ITERATIONS, SHORT = 150, 100
 
@@ -63,8 +67,10 @@ def rehearsed(
     predicted better; otherwise with four times the strength. Before that, one trial shows whether steps should fade at
     once: the model of a thin sample should not be fitted to a thick one to the last. Another one shows whether the
     brightness of dark frames should decide their gains instead of their contrast. What counts is the geometric mean
-    of the misfits in bright and dark field, and how much frames and predictions are alike (their correlation). Each of
-    the five trials takes as long as a run on 64 × 64 frame pixels.
+    of the misfits in bright and dark field, and how much frames and predictions are alike (their correlation). Frames
+    of mere noise have no part in that. But if they show that what is predicted for them is imagined
+    (:func:`~fouriscope.run.imagined.imagines`), the prior is made twice as strong, and once more if that is not enough.
+    Each of the five to seven trials takes as long as a run on 64 × 64 frame pixels.
 
     Parameters
     ----------
@@ -89,15 +95,17 @@ def rehearsed(
         return config
     patch, on_patch, geometry = judged_patch(acquisition, model, config)
     on_patch = on_patch.model_copy(update={"calibration": config.calibration})  # nothing is calibrated yet
-    held = drawn(patch, geometry, np.random.default_rng(method.seed), least=1)
+    rng = np.random.default_rng(method.seed)
+    held = drawn(patch, geometry, rng, least=1)
     if not len(held):
         return config
+    faint = faint_frames(patch, geometry, rng)
     weights = patch.frame_weights
-    weights[held] = 0
+    weights[held] = weights[faint] = 0
     seen = replace(patch, weights=weights)
     if stage is not None:
         stage("finding the strength of the prior with frames held out")
-    trial = _Trials(seen, patch, held, prior, prior_absorption)
+    trial = _Trials(seen, patch, (held, faint), prior, prior_absorption)
     long_steps = method.long_steps is not False
     if method.long_steps == "auto":
         trial.ahead((on_patch, 1.0, True), (on_patch, 1.0, False))
@@ -126,6 +134,19 @@ def rehearsed(
         if factor != 1.0:
             _tell(tell, f"prior: {factor:g} times the automatic strength predicts unseen frames best", best, at_one)
             break
+    at_choice = best
+    while best.imagines and factor * CALMER <= CALMEST:
+        calmer = trial(on_patch, factor * CALMER, long_steps)
+        if calmer.misfit > (1 + MOST_LOST) * at_choice.misfit:
+            break
+        factor, best = factor * CALMER, calmer
+    if best is not at_choice:
+        _tell(
+            tell,
+            f"prior: {factor:g} times the automatic strength, because less showed structure in frames of noise",
+            best,
+            at_choice,
+        )
     found_options = {"strength_factor": factor, "long_steps": long_steps}
     return config.model_copy(update={"solver": method.model_copy(update=found_options)})
 
@@ -136,10 +157,12 @@ def _with_gains_by(by: str, config: AnyConfig) -> AnyConfig:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """How well unseen frames are predicted: geometric mean of both fields' misfits, and correlation of each frame."""
+    """How well unseen frames are predicted: geometric mean of both fields' misfits, correlation of each frame, and
+    whether structure is predicted for frames of noise that is not there."""
 
     misfit: float
     correlations: NDArray[np.float64]
+    imagines: bool = False
 
     def evidence(self, other: Prediction) -> float:
         """By how many standard errors frames are more like this prediction than like the other."""
@@ -177,11 +200,11 @@ class _Trials:
         self,
         seen: Acquisition,
         patch: Acquisition,
-        held: NDArray[np.int64],
+        unseen: tuple[NDArray[np.int64], NDArray[np.int64]],
         prior: Prior | None,
         prior_absorption: Prior | None,
     ) -> None:
-        self._predict = partial(_prediction, seen, patch, held, prior, prior_absorption)
+        self._predict = partial(_prediction, seen, patch, unseen, prior, prior_absorption)
         # Whoever made a prior in Python did not expect that two trials use it at the same time.
         self._together = prior is None and prior_absorption is None
         self._found: dict[tuple[str, float, bool], Prediction] = {}
@@ -208,17 +231,18 @@ class _Trials:
 def _prediction(
     seen: Acquisition,
     patch: Acquisition,
-    held: NDArray[np.int64],
+    unseen: tuple[NDArray[np.int64], NDArray[np.int64]],
     prior: Prior | None,
     prior_absorption: Prior | None,
     config: ReconstructionConfig,
     factor: float,
     long_steps: bool,
 ) -> Prediction:
-    """What a trial predicts of unseen frames.
+    """What a trial predicts of ``unseen`` frames, of those that tell something and of those that are noise.
 
     The misfit is infinite if the trial diverges, or if there is no light in any of these frames.
     """
+    held, faint = unseen
     section = config.solver.model_copy(update={"strength_factor": factor, "long_steps": long_steps})
     tried = config.model_copy(update={"solver": section})
     solver = build_solver(seen, tried, prior=prior, prior_absorption=prior_absorption)
@@ -234,4 +258,5 @@ def _prediction(
         return Prediction(math.inf, np.zeros(len(held)))
     known = [misfit for misfit in misfits(patch, solver.model, solver.x, held) if misfit is not None]
     misfit = float(np.exp(np.mean(np.log(np.maximum(known, np.finfo(float).tiny))))) if known else math.inf
-    return Prediction(misfit, correlations(patch, solver.model, solver.x, held))
+    found = (patch, solver.model, solver.x)
+    return Prediction(misfit, correlations(*found, held), imagines(*found, faint))
