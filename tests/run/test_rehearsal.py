@@ -18,7 +18,7 @@ from fouriscope.run import rehearsal
 from fouriscope.run.assemble import build_solver
 from fouriscope.run.rehearsal import Prediction, rehearsed
 from fouriscope.settings import ReconstructionConfig
-from fouriscope.simulation import HostileMicroscope
+from fouriscope.simulation import HostileMicroscope, field_error
 from fouriscope.solvers import Solver
 from fouriscope.verdict.heldout import misfits
 
@@ -75,6 +75,42 @@ def test_a_flat_curve_changes_nothing_and_nothing_is_told(
     told: list[str] = []
     assert factor_of(rehearsed(data, config_of(data), tell=told.append)) == 1
     assert not told
+
+
+@pytest.mark.parametrize(
+    ("imagined_up_to", "lost_at_four", "chosen"), [(0.0, 1.0, 1.0), (1.0, 1.0, 2.0), (4.0, 1.0, 4.0), (4.0, 1.2, 2.0)]
+)
+def test_imagined_structure_asks_for_a_stronger_prior(
+    data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch, imagined_up_to: float, lost_at_four: float, chosen: float
+) -> None:
+    def found(*arguments: Any) -> Prediction:
+        factor, long_steps = arguments[-2:]
+        misfit = {0.25: 1.1, 4.0: lost_at_four}.get(factor, 1.0) * (1 if long_steps else 1.1)
+        return Prediction(misfit, np.zeros(4), imagines=factor <= imagined_up_to)
+
+    monkeypatch.setattr(rehearsal, "_prediction", found)
+    told: list[str] = []
+    assert factor_of(rehearsed(data, config_of(data), tell=told.append)) == chosen
+    assert len(told) == (chosen > 1)
+
+
+@pytest.mark.slow
+def test_a_weak_sample_among_noise_is_not_full_of_dots() -> None:
+    microscope = HostileMicroscope.draw(182)
+    raw, truth = microscope.acquire(182)
+    seen = replace(raw, illumination=truth.illumination)
+    config = rehearsed(seen, config_of(seen))
+    assert factor_of(config) > 1
+    errors = [
+        field_error(
+            fs.reconstruct(
+                seen, align=(), method=config.solver.model_copy(update={"strength_factor": factor})
+            ).transmittance,
+            truth,
+        )
+        for factor in (1.0, factor_of(config))
+    ]
+    assert errors[1] < 0.8 * errors[0]
 
 
 def test_trials_divide_only_leds_near_the_pupils_edge(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:
