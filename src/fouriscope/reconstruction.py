@@ -163,6 +163,7 @@ def reconstruct(
             chosen = choose(data, measured=False, unexplained=True, **choices)
             config, rule, may_be_doubted = chosen.config, build_stop(chosen.config.stop), False
         config = rehearsed(data, config, **chosen.objects, stage=shown.stage)
+        rule = build_stop(config.stop)
         solver = build_solver(data, config, **chosen.objects)
         shown.stage("starting the solver (on a new machine it is compiled first)")
         doubt = Doubt() if may_be_doubted else None

@@ -17,13 +17,13 @@ from fouriscope.errors import DivergenceError
 from fouriscope.optics.frame_sources import coarse_sources
 from fouriscope.parallel import run_sliced, thread_count
 from fouriscope.priors import Prior
-from fouriscope.run.assemble import build_model, build_solver
+from fouriscope.run.assemble import build_model, build_solver, build_stop
 from fouriscope.run.imagined import faint_frames, imagines
 from fouriscope.run.judged import LEAST_LEDS, judged_patch
 from fouriscope.run.priors import build_prior
-from fouriscope.settings import ReconstructionConfig
+from fouriscope.run.recipe import measured_sections
+from fouriscope.settings import ReconstructionConfig, Stop
 from fouriscope.settings.methods import Spectral
-from fouriscope.solvers import Iterations
 from fouriscope.verdict.heldout import correlations, drawn, misfits
 
 # Other choices have to lower the misfit by this share. Less could be chance.
@@ -45,6 +45,8 @@ GAIN_BY_BRIGHTNESS = 0.05
 CALMER, CALMEST, MOST_LOST = 2.0, 4.0, 0.1
 # A trial has as many iterations as the run, but at most this many. A run of less than so many is meant to be short.
 ITERATIONS, SHORT = 150, 100
+# If a trial of the recipe's iterations is still under way, one of so many times as many shows whether that pays.
+MORE = 4
 
 AnyConfig = TypeVar("AnyConfig", bound=ReconstructionConfig)
 
@@ -59,7 +61,7 @@ def rehearsed(
     tell: Callable[[str], object] | None = None,
     stage: Callable[[str], object] | None = None,
 ) -> AnyConfig:
-    """``config`` with ``strength_factor``, ``long_steps`` and ``gains_by`` decided, if frames can decide.
+    """``config`` with ``strength_factor``, ``long_steps``, ``gains_by`` and more iterations, if frames can decide.
 
     The automatic strength follows from the noise. Errors of the model want a stronger prior, and fine structure a
     weaker one, and neither is known beforehand. So a few LEDs are held out, as for the verdict, and the patch with the
@@ -70,6 +72,7 @@ def rehearsed(
     of the misfits in bright and dark field, and how much frames and predictions are alike (their correlation). Frames
     of mere noise have no part in that. But if they show that what is predicted for them is imagined
     (:func:`~fouriscope.run.imagined.imagines`), the prior is made twice as strong, and once more if that is not enough.
+    If the estimate still travels after the 150 iterations of the recipe, a trial of 600 shows whether they pay.
     Each of the five to seven trials takes as long as a run on 64 × 64 frame pixels.
 
     Parameters
@@ -94,7 +97,9 @@ def rehearsed(
     if np.count_nonzero(used) < LEAST_LEDS or bright in (0, np.count_nonzero(used)):
         return config
     patch, on_patch, geometry = judged_patch(acquisition, model, config)
-    on_patch = on_patch.model_copy(update={"calibration": config.calibration})  # nothing is calibrated yet
+    count = min(ITERATIONS, iterations) if isinstance(iterations, int) else ITERATIONS
+    # Nothing is calibrated yet.
+    on_patch = on_patch.model_copy(update={"calibration": config.calibration, "stop": Stop(iterations=count)})
     rng = np.random.default_rng(method.seed)
     held = drawn(patch, geometry, rng, least=1)
     if not len(held):
@@ -147,6 +152,12 @@ def rehearsed(
             best,
             at_choice,
         )
+    if best.travels and iterations == measured_sections()["stop"]["iterations"]:
+        most = MORE * count
+        longer = trial(on_patch.model_copy(update={"stop": Stop(iterations=most)}), factor, long_steps)
+        if _weaker_pays(longer, best):
+            _tell(tell, f"iterations: {most} instead of {count} predict unseen frames better", longer, best)
+            config = config.model_copy(update={"stop": config.stop.model_copy(update={"iterations": most})})
     found_options = {"strength_factor": factor, "long_steps": long_steps}
     return config.model_copy(update={"solver": method.model_copy(update=found_options)})
 
@@ -158,11 +169,12 @@ def _with_gains_by(by: str, config: AnyConfig) -> AnyConfig:
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """How well unseen frames are predicted: geometric mean of both fields' misfits, correlation of each frame, and
-    whether structure is predicted for frames of noise that is not there."""
+    whether structure is predicted for frames of noise that is not there; and whether the estimate still travels."""
 
     misfit: float
     correlations: NDArray[np.float64]
     imagines: bool = False
+    travels: bool = False
 
     def evidence(self, other: Prediction) -> float:
         """By how many standard errors frames are more like this prediction than like the other."""
@@ -207,10 +219,10 @@ class _Trials:
         self._predict = partial(_prediction, seen, patch, unseen, prior, prior_absorption)
         # Whoever made a prior in Python did not expect that two trials use it at the same time.
         self._together = prior is None and prior_absorption is None
-        self._found: dict[tuple[str, float, bool], Prediction] = {}
+        self._found: dict[tuple[object, ...], Prediction] = {}
 
     def __call__(self, config: ReconstructionConfig, factor: float, long_steps: bool) -> Prediction:
-        options = (config.calibration.gains_by, factor, long_steps)
+        options = (config.calibration.gains_by, factor, long_steps, config.stop.iterations)
         if options not in self._found:
             self._found[options] = self._predict(config, factor, long_steps)
         return self._found[options]
@@ -252,11 +264,10 @@ def _prediction(
     if few is not None:
         solver.fidelity.use(model.revised(sources=few))
     try:
-        iterations = config.stop.iterations
-        solver.solve(Iterations(min(ITERATIONS, iterations) if isinstance(iterations, int) else ITERATIONS))
+        solver.solve(build_stop(config.stop))
     except DivergenceError:
         return Prediction(math.inf, np.zeros(len(held)))
     known = [misfit for misfit in misfits(patch, solver.model, solver.x, held) if misfit is not None]
     misfit = float(np.exp(np.mean(np.log(np.maximum(known, np.finfo(float).tiny))))) if known else math.inf
     found = (patch, solver.model, solver.x)
-    return Prediction(misfit, correlations(*found, held), imagines(*found, faint))
+    return Prediction(misfit, correlations(*found, held), imagines(*found, faint), solver.travels)

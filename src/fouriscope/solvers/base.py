@@ -158,6 +158,11 @@ class Solver(ABC):
         return self.fidelity.model
 
     @property
+    def travels(self) -> bool:
+        """Whether it is known that more iterations would lead farther."""
+        return False
+
+    @property
     def recovered_pupil(self) -> ComplexArray | None:
         """The pupil that was found, on the frame's frequency grid; None where the model's was taken as it is."""
         finds_it = self.calibration is not None and self.calibration.finds_the_pupil

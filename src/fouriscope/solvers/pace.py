@@ -76,6 +76,11 @@ class Pace:
         return not self._arrived and self._cosine is not None and self._cosine > STRIDING
 
     @property
+    def heads_on(self) -> bool:
+        """Whether the estimate still travels in the direction of the look before."""
+        return not self._arrived and self._cosine is not None and self._cosine > 0
+
+    @property
     def fading(self) -> float:
         """What the length of a step is divided by."""
         return 1 + self._faded / PASSES_TO_FADE

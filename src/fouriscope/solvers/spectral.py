@@ -173,6 +173,10 @@ class Spectral(Descent):
     def fades(self) -> bool:
         return False  # α does
 
+    @property
+    def travels(self) -> bool:
+        return self._pace.heads_on
+
     def go_to_start(self) -> None:
         self._measure_background()
         super().go_to_start()
