@@ -53,12 +53,12 @@ def reconstruct(
     Nothing needs tuning: the step size, the strength of the prior and the size of the object are found from the data,
     and what is left "auto" follows a recipe. For measured frames that is the one that ``fouriscope import`` writes: the
     microscope is aligned and calibrated from the frames, and the wave behind the sample is found by "spectral" steps
-    with the amplitude loss, TV and a start by EPRY, in 150 iterations. For a simulated field that repeats itself
-    (``data.periodic``), whose microscope is known exactly, it is a phase object, "pnp" steps with the loss that
-    fits the noise, TV and a flat start, in 300 iterations, and neither alignment nor calibration. If two sweeps
-    of EPRY show a sample that absorbs, or a phase with whole turns, it is a wave with "spectral" steps, a warm-up and
-    Zernike modes of the pupil, until it no longer moves. If only the run shows that a phase leaves much more of the
-    frames than noise, it begins again in this way. (Callbacks see both.)
+    with the amplitude loss, TV and a start by EPRY, in 150 iterations, or in 600 if unseen frames show that this pays.
+    For a simulated field that repeats itself (``data.periodic``), whose microscope is known exactly, it is a phase
+    object, "pnp" steps with the loss that fits the noise, TV and a flat start, in 300 iterations, and neither alignment
+    nor calibration. If two sweeps of EPRY show a sample that absorbs, or a phase with whole turns, it is a wave with
+    "spectral" steps, a warm-up and Zernike modes of the pupil, until it no longer moves. If only the run shows that a
+    phase leaves much more of the frames than noise, it begins again in this way. (Callbacks see both.)
 
     What you set is used, and the rest follows the recipe, with two exceptions. With another object or loss than those
     of "spectral", the method is "pnp". "epry" takes no prior, and for measured frames it begins flat, recovers the
