@@ -362,7 +362,7 @@ def test_info_says_what_the_frames_suggest(fouriscope: Command, tmp_path: Path) 
         "frames.gain is 1; intensities must be in units of the bright field: set frames.gain = ",
     ):
         assert words in shown.out
-    assert "warnings above" in shown.out.splitlines()[-1]
+    assert "warnings above" in shown.out.splitlines()[-2]
     wrong = write_acquisition(tmp_path, **sections | {"illumination": {"shape": [3, 6], "offset": [0.0, 60e-3]}})
     assert "the objective" in fouriscope("info", wrong).out or "no bright-field LED" in fouriscope("info", wrong).out
 

@@ -135,7 +135,7 @@ def test_a_microscope_with_faults_needs_nothing_but_its_frames() -> None:
     microscope = HostileMicroscope(leds=7, frame=40, surround=16, displacement=(0.8e-3, -0.5e-3), gain_error=0.1)
     data, truth = microscope.acquire(3)
     result = fs.reconstruct(data)
-    assert result.stop_reason == "150 iterations"
+    assert result.stop_reason in ("150 iterations", "600 iterations"), "unseen frames decide"
     assert result.config["object"]["model"] == "wave"
     paper: dict[str, Any] = {"method": "pnp", "object": "phase", "loss": "intensity", "start": "flat"}
     exact = fs.reconstruct(data, prior="tv", align=(), calibrate=(), iterations=300, **paper)
