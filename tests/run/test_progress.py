@@ -76,6 +76,17 @@ def test_a_notebook_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -
     assert place.lines[-1].startswith("reconstructing: 100 %  iteration 3  misfit")
 
 
+def test_progress_is_that_of_the_rule_the_solver_has() -> None:
+    seen: list[float] = []
+
+    class Fractions(progress.SolverProgress):
+        def show(self, fraction: float, details: str) -> None:
+            seen.append(fraction)
+
+    make_solver(phase_problem()).solve(Iterations(4), [Fractions(Iterations(2))])
+    assert seen == [0.25, 0.5, 0.75, 1.0], "unseen frames asked for more iterations than were described"
+
+
 def test_reconstruct_shows_its_progress_if_asked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

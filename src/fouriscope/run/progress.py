@@ -40,7 +40,8 @@ class SolverProgress(Progress):
         self.fraction_at_start: float | None = None
 
     def __call__(self, solver: Solver, record: Record) -> None:
-        fraction = self.stop.fraction_done(solver.history) or 0.0
+        # The rule may have become another one since it was read: unseen frames can ask for more iterations.
+        fraction = (solver.stop_rule or self.stop).fraction_done(solver.history) or 0.0
         if self.fraction_at_start is None:
             # The first iteration holds the compilation and the search for a step: no basis for a prediction.
             self.fraction_at_start, self.began = fraction, time.monotonic()

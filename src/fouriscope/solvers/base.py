@@ -129,6 +129,7 @@ class Solver(ABC):
         require_at_least("seed", seed, 0)
         self.rng = np.random.default_rng(seed)
         self.history = History()
+        self.stop_rule: StopRule | None = None
         self.stop_reason: str | None = None
         self.calibration: Calibration | None = None
         self.frames_arrived: float = math.nan
@@ -233,7 +234,7 @@ class Solver(ABC):
         The clock counts neither the start nor the callbacks. :attr:`stop_reason` then says why it ended.
         """
         self.begin()
-        self.stop_reason = stop(self.history)
+        self.stop_rule, self.stop_reason = stop, stop(self.history)
         while self.stop_reason is None:
             seconds = self.history.last.seconds if len(self.history) else 0.0
             frames = self.history.last.frames_seen if len(self.history) else 0
