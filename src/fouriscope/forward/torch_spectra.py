@@ -90,10 +90,13 @@ class SeenSpectrum:
 
     def object(self, x: Tensor) -> Tensor:
         """o(x), differentiable."""
-        return self._lit(transmittance(self.name, x), slice(None))
+        o = transmittance(self.name, x)
+        if self.clear is None:
+            return o
+        return o + (self.clear - 1) if self.name == "wave" else o * self.clear  # autograd needs o as it was
 
     def _lit(self, o: Tensor, part: slice) -> Tensor:
-        """The object under the wave behind a clear sample, for a part of its rows."""
+        """The object under the wave behind a clear sample, in place, for a part of its rows."""
         if self.clear is None:
             return o
         return o.add_(self.clear[part] - 1) if self.name == "wave" else o.mul_(self.clear[part])
