@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fouriscope.run import judged
 from tests.cli.test_cli import Command, fouriscope  # noqa: F401  (a fixture)
 from tests.run.problems import write_acquisition
 
@@ -49,6 +50,17 @@ def test_the_verdict_is_that_of_reconstruct(
     assert ended.code == 2
     assert refused in ended.out + ended.err
     assert "ready to reconstruct" not in ended.out
+
+
+def test_large_frames_are_for_tiles(
+    fouriscope: Command,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    configuration = write_acquisition(tmp_path, object={"margin": "auto"})
+    assert f"fouriscope reconstruct {configuration}" in fouriscope("info", configuration).out
+    monkeypatch.setattr(judged, "LARGE", 24)
+    assert f"fouriscope field {configuration}, because light" in fouriscope("info", configuration).out
 
 
 def test_what_reconstruct_takes_is_ready(fouriscope: Command, tmp_path: Path) -> None:  # noqa: F811

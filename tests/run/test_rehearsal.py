@@ -94,6 +94,22 @@ def test_imagined_structure_asks_for_a_stronger_prior(
     assert len(told) == (chosen > 1)
 
 
+@pytest.mark.parametrize(
+    ("travels", "longer", "asked", "found"),
+    [(True, 0.9, 150, 600), (True, 1.0, 150, 150), (False, 0.9, 150, 150), (True, 0.9, 200, 200)],
+)
+def test_more_iterations_where_unseen_frames_say_so(
+    data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch, travels: bool, longer: float, asked: int, found: int
+) -> None:
+    def pretended(*arguments: Any) -> Prediction:
+        config, factor, long_steps = arguments[-3:]
+        misfit = longer if config.stop.iterations == 600 else 1.0
+        return Prediction(misfit if factor == 1 and long_steps else 2.0, np.zeros(4), travels=travels)
+
+    monkeypatch.setattr(rehearsal, "_prediction", pretended)
+    assert rehearsed(data, config_of(data, iterations=asked)).stop.iterations == found
+
+
 @pytest.mark.slow
 def test_a_weak_sample_among_noise_is_not_full_of_dots() -> None:
     microscope = HostileMicroscope.draw(182)

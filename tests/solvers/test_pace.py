@@ -91,6 +91,12 @@ def test_it_strides_where_the_common_way_is_longer_than_the_trembling() -> None:
     assert not striding.strides
 
 
+def test_it_heads_on_as_long_as_two_looks_go_the_same_way() -> None:
+    assert not walked(2.0, LOOK).heads_on, "there is nothing to compare with yet"
+    assert walked(2.0, 2 * LOOK).heads_on
+    assert not walked(0.0, 2 * LOOK).heads_on
+
+
 def test_only_the_window_counts() -> None:
     rng, inner = np.random.default_rng(0), (slice(None), slice(6, 18), slice(6, 18))
     paces = Pace(), Pace(inner)

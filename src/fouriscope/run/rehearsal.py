@@ -40,8 +40,8 @@ HARDLY = 1.0
 # Brightness decides the gains if it lowers the misfit by this share, or makes frames and predictions clearly more
 # alike. It weakens what a model explains badly, so a little less misfit is no evidence.
 GAIN_BY_BRIGHTNESS = 0.05
-# A stronger prior that takes away imagined structure: how often, by which factor, how strong at the most, and by which
-# share it may raise the misfit, because it also takes away detail.
+# Against imagined structure: the factor of a step, the largest factor of all, and the share by which a stronger prior
+# may raise the misfit of other frames, because it also takes away detail.
 CALMER, CALMEST, MOST_LOST = 2.0, 4.0, 0.1
 # A trial has as many iterations as the run, but at most this many. A run of less than so many is meant to be short.
 ITERATIONS, SHORT = 150, 100
