@@ -14,9 +14,10 @@ import fouriscope as fs
 from fouriscope.choices import choose
 from fouriscope.errors import DivergenceError
 from fouriscope.parallel import threads
-from fouriscope.run import rehearsal
+from fouriscope.run import predictions, rehearsal
 from fouriscope.run.assemble import build_solver
-from fouriscope.run.rehearsal import Prediction, rehearsed
+from fouriscope.run.predictions import Prediction
+from fouriscope.run.rehearsal import rehearsed
 from fouriscope.settings import ReconstructionConfig
 from fouriscope.simulation import HostileMicroscope, field_error
 from fouriscope.solvers import Solver
@@ -45,7 +46,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, misfit: Callable[[float], float]) -
         tried.append(factor)
         return Prediction(misfit(factor) * (1 if long_steps else 1.1), np.zeros(4))
 
-    monkeypatch.setattr(rehearsal, "_prediction", found)
+    monkeypatch.setattr(predictions, "prediction", found)
     return tried
 
 
@@ -88,7 +89,7 @@ def test_imagined_structure_asks_for_a_stronger_prior(
         misfit = {0.25: 1.1, 4.0: lost_at_four}.get(factor, 1.0) * (1 if long_steps else 1.1)
         return Prediction(misfit, np.zeros(4), imagines=factor <= imagined_up_to)
 
-    monkeypatch.setattr(rehearsal, "_prediction", found)
+    monkeypatch.setattr(predictions, "prediction", found)
     told: list[str] = []
     assert factor_of(rehearsed(data, config_of(data), tell=told.append)) == chosen
     assert len(told) == (chosen > 1)
@@ -106,7 +107,7 @@ def test_more_iterations_where_unseen_frames_say_so(
         misfit = longer if config.stop.iterations == 600 else 1.0
         return Prediction(misfit if factor == 1 and long_steps else 2.0, np.zeros(4), travels=travels)
 
-    monkeypatch.setattr(rehearsal, "_prediction", pretended)
+    monkeypatch.setattr(predictions, "prediction", pretended)
     assert rehearsed(data, config_of(data, iterations=asked)).stop.iterations == found
 
 
@@ -139,7 +140,7 @@ def test_trials_divide_only_leds_near_the_pupils_edge(data: fs.Acquisition, monk
         models.append(model)
         return misfits(patch, model, *rest)
 
-    monkeypatch.setattr(rehearsal, "misfits", seen)
+    monkeypatch.setattr(predictions, "misfits", seen)
     config = config_of(large)
     rehearsed(large, config)
     edge = large.optics.na
@@ -156,7 +157,7 @@ def test_trials_divide_only_leds_near_the_pupils_edge(data: fs.Acquisition, monk
 def test_steps_fade_at_once_where_unseen_frames_say_so(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(
-        rehearsal, "_prediction", lambda *arguments: Prediction(1.0 if arguments[-1] else 0.5, np.zeros(4))
+        predictions, "prediction", lambda *arguments: Prediction(1.0 if arguments[-1] else 0.5, np.zeros(4))
     )
     assert rehearsed(data, config_of(data), tell=told.append).solver.options["long_steps"] is False
     assert told == [
@@ -189,7 +190,7 @@ def test_correlations_have_a_say(
         alike = 0.5 + more_alike.get(factor, 0.0) * np.array([1.0, 1.2, 0.8, 1.0])
         return Prediction(misfits_of_factors.get(factor, 1.0), alike)
 
-    monkeypatch.setattr(rehearsal, "_prediction", found)
+    monkeypatch.setattr(predictions, "prediction", found)
     assert factor_of(rehearsed(data, config_of(data))) == chosen
 
 
@@ -211,7 +212,7 @@ def test_brightness_decides_the_gains_only_where_unseen_frames_clearly_say_so(
         alike = 0.5 + (more_alike if by else 0.0) * np.array([1.0, 1.2, 0.8, 1.0])
         return Prediction(misfit if by else 1.0, alike)
 
-    monkeypatch.setattr(rehearsal, "_prediction", found)
+    monkeypatch.setattr(predictions, "prediction", found)
     assert rehearsed(data, config_of(data)).calibration.gains_by == chosen
     told = fs.settings.Calibration(gains=True, gains_by="contrast")
     assert rehearsed(data, config_of(data, calibrate=told)).calibration.gains_by == "contrast"
@@ -273,8 +274,9 @@ def test_a_trial_does_not_see_the_frames_that_it_predicts_and_one_that_diverges_
         predicted.append(set(leds))
         return misfits(patch, model, x, leds)
 
-    monkeypatch.setattr(rehearsal, "build_solver", built)
-    monkeypatch.setattr(rehearsal, "misfits", predict)
+    monkeypatch.setattr(rehearsal, "with_best_seed", lambda acquisition, config, *_: config)
+    monkeypatch.setattr(predictions, "build_solver", built)
+    monkeypatch.setattr(predictions, "misfits", predict)
     config = config_of(data, calibrate=())
     short = config.model_copy(update={"stop": config.stop.model_copy(update={"iterations": 100})})
     assert factor_of(rehearsed(data, short)) >= 1
@@ -285,25 +287,25 @@ def test_a_trial_does_not_see_the_frames_that_it_predicts_and_one_that_diverges_
 def test_trials_made_together_predict_the_same_as_one_after_the_other(
     data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    predict, config = rehearsal._prediction, config_of(data, iterations=100)
-    predictions: dict[Any, list[float]] = {}
+    predict, config = predictions.prediction, config_of(data, iterations=100)
+    made: dict[Any, list[float]] = {}
 
     def noted(*arguments: Any) -> Prediction:
         tried, factor, long_steps = arguments[-3:]
-        prediction = predict(*arguments)
+        found = predict(*arguments)
         by_brightness = tried.calibration.gains_by == "brightness"
-        predictions[by_brightness, factor, long_steps] = [prediction.misfit, *prediction.correlations]
-        return prediction
+        made[by_brightness, factor, long_steps] = [found.misfit, *found.correlations]
+        return found
 
-    monkeypatch.setattr(rehearsal, "_prediction", noted)
+    monkeypatch.setattr(predictions, "prediction", noted)
     with threads(1):
         chosen = rehearsed(data, config)
-    alone = dict(predictions)
-    predictions.clear()
+    alone = dict(made)
+    made.clear()
     with threads(2):
         assert rehearsed(data, config) == chosen
     assert len(alone) >= 4
-    assert {options: predictions[options] for options in alone} == alone
+    assert {options: made[options] for options in alone} == alone
 
 
 def test_the_run_and_its_record_have_what_was_found(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:

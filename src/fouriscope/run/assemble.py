@@ -188,7 +188,8 @@ def solver_with(
     early = config.solver.method == "spectral" and config.solver.start == "epry"
     calibration = build_calibration(config.calibration, early=early)
     if isinstance(start, str) and start == "epry" and config.calibration.zernike and config.solver.method != "epry":
-        start = partial(first_sweeps, modes=config.calibration.zernike_modes)  # a pupil to refine, found beside it
+        # A pupil to refine, found beside it.
+        start = partial(first_sweeps, modes=config.calibration.zernike_modes, seed=config.solver.seed)
     common: dict[str, Any] = {"start": start, "seed": config.solver.seed, "truth": acquisition.truth}
     solver = _build_method(config, fidelity, sampler, common, prior, prior_absorption)
     solver.calibration = calibration

@@ -1,30 +1,26 @@
-"""Strength of the prior, length of the steps, gains: before a run, a patch has to predict unseen frames."""
+"""Start, strength of the prior, length of the steps, gains: before a run, a patch has to predict unseen frames."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment.cross_validation import in_standard_errors
-from fouriscope.errors import DivergenceError
-from fouriscope.optics.frame_sources import coarse_sources
-from fouriscope.parallel import run_sliced, thread_count
 from fouriscope.priors import Prior
-from fouriscope.run.assemble import build_model, build_solver, build_stop
-from fouriscope.run.imagined import faint_frames, imagines
+from fouriscope.run.assemble import build_model
+from fouriscope.run.imagined import faint_frames
 from fouriscope.run.judged import LEAST_LEDS, judged_patch
+from fouriscope.run.predictions import Prediction, Trials
 from fouriscope.run.priors import build_prior
 from fouriscope.run.recipe import measured_sections
+from fouriscope.run.starts import with_best_seed
 from fouriscope.settings import ReconstructionConfig, Stop
 from fouriscope.settings.methods import Spectral
-from fouriscope.verdict.heldout import correlations, drawn, misfits
+from fouriscope.verdict.heldout import drawn
 
 # Other choices have to lower the misfit by this share. Less could be chance.
 LEAST_GAIN = 0.005
@@ -49,6 +45,7 @@ ITERATIONS, SHORT = 150, 100
 MORE = 4
 
 AnyConfig = TypeVar("AnyConfig", bound=ReconstructionConfig)
+Tell = Callable[[str], object] | None
 
 
 def rehearsed(
@@ -58,10 +55,13 @@ def rehearsed(
     prior: Prior | None = None,
     prior_absorption: Prior | None = None,
     start: NDArray[Any] | None = None,
-    tell: Callable[[str], object] | None = None,
-    stage: Callable[[str], object] | None = None,
+    tell: Tell = None,
+    stage: Tell = None,
 ) -> AnyConfig:
-    """``config`` with ``strength_factor``, ``long_steps``, ``gains_by`` and more iterations, if frames can decide.
+    """``config`` with seed, ``strength_factor``, ``long_steps``, ``gains_by`` and iterations as frames decide.
+
+    If starts with two seeds lead to different objects, several are tried first, and the seed that explains the frames
+    best is kept (:func:`~fouriscope.run.starts.with_best_seed`).
 
     The automatic strength follows from the noise. Errors of the model want a stronger prior, and fine structure a
     weaker one, and neither is known beforehand. So a few LEDs are held out, as for the verdict, and the patch with the
@@ -97,39 +97,65 @@ def rehearsed(
     if np.count_nonzero(used) < LEAST_LEDS or bright in (0, np.count_nonzero(used)):
         return config
     patch, on_patch, geometry = judged_patch(acquisition, model, config)
-    count = min(ITERATIONS, iterations) if isinstance(iterations, int) else ITERATIONS
-    # Nothing is calibrated yet.
-    on_patch = on_patch.model_copy(update={"calibration": config.calibration, "stop": Stop(iterations=count)})
     rng = np.random.default_rng(method.seed)
     held = drawn(patch, geometry, rng, least=1)
     if not len(held):
         return config
+    if stage is not None:
+        stage("finding start and strength of the prior with frames held out")
+    priors = (prior, prior_absorption)
+    # Nothing is calibrated yet.
+    on_patch = on_patch.model_copy(update={"calibration": config.calibration})
+    config = with_best_seed(acquisition, config, patch, on_patch, priors, tell)
+    count = min(ITERATIONS, iterations) if isinstance(iterations, int) else ITERATIONS
+    seeded = {"seed": config.solver.seed}
+    on_patch = _with(on_patch, "solver", seeded).model_copy(update={"stop": Stop(iterations=count)})
     faint = faint_frames(patch, geometry, rng)
     weights = patch.frame_weights
     weights[held] = weights[faint] = 0
-    seen = replace(patch, weights=weights)
-    if stage is not None:
-        stage("finding the strength of the prior with frames held out")
-    trial = _Trials(seen, patch, (held, faint), prior, prior_absorption)
-    long_steps = method.long_steps is not False
-    if method.long_steps == "auto":
-        trial.ahead((on_patch, 1.0, True), (on_patch, 1.0, False))
-    best = trial(on_patch, 1.0, long_steps)
-    if method.long_steps == "auto":
-        faded = trial(on_patch, 1.0, False)
-        if faded.misfit < (1 - LEAST_GAIN) * best.misfit:
-            _tell(tell, "steps: if they fade from the first pass on, unseen frames are predicted better", faded, best)
-            long_steps, best = False, faded
+    trial = Trials(replace(patch, weights=weights), patch, (held, faint), priors)
+    long_steps, best = _steps(trial, on_patch, method.long_steps, tell)
     if config.calibration.gains and config.calibration.gains_by == "auto":
-        by = "contrast"
-        brightness, contrast = (_with_gains_by(one, on_patch) for one in ("brightness", by))
-        trial.ahead((brightness, 1.0, long_steps), (contrast, SEARCH[0][0], long_steps))  # it mostly stays the contrast
-        by_brightness = trial(brightness, 1.0, long_steps)
-        if _brightness_pays(by_brightness, best):
-            _tell(tell, "gains: if brightness decides them, unseen frames are predicted better", by_brightness, best)
-            by, best = "brightness", by_brightness
-        config, on_patch = _with_gains_by(by, config), _with_gains_by(by, on_patch)
-    factor, at_one = 1.0, best
+        by, best = _deciding_gains(trial, on_patch, long_steps, best, tell)
+        found = {"gains_by": by}
+        config, on_patch = _with(config, "calibration", found), _with(on_patch, "calibration", found)
+    factor, best = _strength(trial, on_patch, long_steps, best, tell)
+    factor, best = _calmed(trial, on_patch, long_steps, factor, best, tell)
+    if best.travels and iterations == measured_sections()["stop"]["iterations"]:
+        config = _with(config, "stop", {"iterations": _iterations(trial, on_patch, long_steps, factor, best, tell)})
+    return _with(config, "solver", {"strength_factor": factor, "long_steps": long_steps})
+
+
+def _steps(trial: Trials, on_patch: ReconstructionConfig, asked: bool | str, tell: Tell) -> tuple[bool, Prediction]:
+    """Whether steps stay long, as ``asked`` or as frames decide, and what the trial with them predicts."""
+    if asked != "auto":
+        return bool(asked), trial(on_patch, 1.0, bool(asked))
+    trial.ahead((on_patch, 1.0, True), (on_patch, 1.0, False))
+    best, faded = trial(on_patch, 1.0, True), trial(on_patch, 1.0, False)
+    if faded.misfit >= (1 - LEAST_GAIN) * best.misfit:
+        return True, best
+    _tell(tell, "steps: if they fade from the first pass on, unseen frames are predicted better", faded, best)
+    return False, faded
+
+
+def _deciding_gains(
+    trial: Trials, on_patch: ReconstructionConfig, long_steps: bool, best: Prediction, tell: Tell
+) -> tuple[str, Prediction]:
+    """What decides the gains of dark frames, and what the trial with that predicts."""
+    brightness, contrast = (_with(on_patch, "calibration", {"gains_by": by}) for by in ("brightness", "contrast"))
+    trial.ahead((brightness, 1.0, long_steps), (contrast, SEARCH[0][0], long_steps))  # it mostly stays the contrast
+    by_brightness = trial(brightness, 1.0, long_steps)
+    if not _brightness_pays(by_brightness, best):
+        return "contrast", best
+    _tell(tell, "gains: if brightness decides them, unseen frames are predicted better", by_brightness, best)
+    return "brightness", by_brightness
+
+
+def _strength(
+    trial: Trials, on_patch: ReconstructionConfig, long_steps: bool, at_one: Prediction, tell: Tell
+) -> tuple[float, Prediction]:
+    """The factor of the automatic strength, and what the trial with it predicts."""
+    factor, best = 1.0, at_one
     for step, most in SEARCH:
         for _ in range(most):
             found = trial(on_patch, factor * step, long_steps)
@@ -139,7 +165,14 @@ def rehearsed(
         if factor != 1.0:
             _tell(tell, f"prior: {factor:g} times the automatic strength predicts unseen frames best", best, at_one)
             break
-    at_choice = best
+    return factor, best
+
+
+def _calmed(
+    trial: Trials, on_patch: ReconstructionConfig, long_steps: bool, factor: float, at_choice: Prediction, tell: Tell
+) -> tuple[float, Prediction]:
+    """A larger factor if structure is imagined with this one, and what the trial with it predicts."""
+    best = at_choice
     while best.imagines and factor * CALMER <= CALMEST:
         calmer = trial(on_patch, factor * CALMER, long_steps)
         if calmer.misfit > (1 + MOST_LOST) * at_choice.misfit:
@@ -152,33 +185,25 @@ def rehearsed(
             best,
             at_choice,
         )
-    if best.travels and iterations == measured_sections()["stop"]["iterations"]:
-        most = MORE * count
-        longer = trial(on_patch.model_copy(update={"stop": Stop(iterations=most)}), factor, long_steps)
-        if _weaker_pays(longer, best):
-            _tell(tell, f"iterations: {most} instead of {count} predict unseen frames better", longer, best)
-            config = config.model_copy(update={"stop": config.stop.model_copy(update={"iterations": most})})
-    found_options = {"strength_factor": factor, "long_steps": long_steps}
-    return config.model_copy(update={"solver": method.model_copy(update=found_options)})
+    return factor, best
 
 
-def _with_gains_by(by: str, config: AnyConfig) -> AnyConfig:
-    return config.model_copy(update={"calibration": config.calibration.model_copy(update={"gains_by": by})})
+def _iterations(
+    trial: Trials, on_patch: ReconstructionConfig, long_steps: bool, factor: float, best: Prediction, tell: Tell
+) -> int:
+    """How many iterations an estimate that still travels should have."""
+    assert isinstance(on_patch.stop.iterations, int)
+    count, most = on_patch.stop.iterations, MORE * on_patch.stop.iterations
+    longer = trial(_with(on_patch, "stop", {"iterations": most}), factor, long_steps)
+    if not _weaker_pays(longer, best):
+        return count
+    _tell(tell, f"iterations: {most} instead of {count} predict unseen frames better", longer, best)
+    return most
 
 
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """How well unseen frames are predicted: geometric mean of both fields' misfits, correlation of each frame, and
-    whether structure is predicted for frames of noise that is not there; and whether the estimate still travels."""
-
-    misfit: float
-    correlations: NDArray[np.float64]
-    imagines: bool = False
-    travels: bool = False
-
-    def evidence(self, other: Prediction) -> float:
-        """By how many standard errors frames are more like this prediction than like the other."""
-        return in_standard_errors(self.correlations - other.correlations) if len(self.correlations) > 1 else 0.0
+def _with(config: AnyConfig, section: str, keys: dict[str, Any]) -> AnyConfig:
+    """``config`` with these keys of a section changed."""
+    return config.model_copy(update={section: getattr(config, section).model_copy(update=keys)})
 
 
 def _stronger_pays(stronger: Prediction, now: Prediction) -> bool:
@@ -195,7 +220,7 @@ def _brightness_pays(by_brightness: Prediction, now: Prediction) -> bool:
     return (gain > GAIN_BY_BRIGHTNESS and evidence >= -HARDLY) or (gain > 0 and evidence >= CLEARLY)
 
 
-def _tell(tell: Callable[[str], object] | None, finding: str, now: Prediction, before: Prediction) -> None:
+def _tell(tell: Tell, finding: str, now: Prediction, before: Prediction) -> None:
     if tell is not None:
         alike = (
             ""
@@ -203,71 +228,3 @@ def _tell(tell: Callable[[str], object] | None, finding: str, now: Prediction, b
             else (f", correlation {now.correlations.mean():.3f} instead of {before.correlations.mean():.3f}")
         )
         tell(f"{finding} (misfit {now.misfit:.3g} instead of {before.misfit:.3g}{alike})")
-
-
-class _Trials:
-    """What trials predict of unseen frames: each is made once, and those that are asked for together on all cores."""
-
-    def __init__(
-        self,
-        seen: Acquisition,
-        patch: Acquisition,
-        unseen: tuple[NDArray[np.int64], NDArray[np.int64]],
-        prior: Prior | None,
-        prior_absorption: Prior | None,
-    ) -> None:
-        self._predict = partial(_prediction, seen, patch, unseen, prior, prior_absorption)
-        # Whoever made a prior in Python did not expect that two trials use it at the same time.
-        self._together = prior is None and prior_absorption is None
-        self._found: dict[tuple[object, ...], Prediction] = {}
-
-    def __call__(self, config: ReconstructionConfig, factor: float, long_steps: bool) -> Prediction:
-        options = (config.calibration.gains_by, factor, long_steps, config.stop.iterations)
-        if options not in self._found:
-            self._found[options] = self._predict(config, factor, long_steps)
-        return self._found[options]
-
-    def ahead(self, *choices: tuple[ReconstructionConfig, float, bool]) -> None:
-        """Make these trials at the same time, one on each core: two of them wait less for each other than the threads
-        of one do."""
-        if not self._together or thread_count() == 1:
-            return
-
-        def work(start: int, stop: int) -> None:
-            for choice in choices[start:stop]:
-                self(*choice)
-
-        run_sliced(work, len(choices))
-
-
-def _prediction(
-    seen: Acquisition,
-    patch: Acquisition,
-    unseen: tuple[NDArray[np.int64], NDArray[np.int64]],
-    prior: Prior | None,
-    prior_absorption: Prior | None,
-    config: ReconstructionConfig,
-    factor: float,
-    long_steps: bool,
-) -> Prediction:
-    """What a trial predicts of ``unseen`` frames, of those that tell something and of those that are noise.
-
-    The misfit is infinite if the trial diverges, or if there is no light in any of these frames.
-    """
-    held, faint = unseen
-    section = config.solver.model_copy(update={"strength_factor": factor, "long_steps": long_steps})
-    tried = config.model_copy(update={"solver": section})
-    solver = build_solver(seen, tried, prior=prior, prior_absorption=prior_absorption)
-    # The size of LEDs far from the pupil's edge changes all trials alike, and takes most of their time.
-    model = solver.fidelity.model
-    few = coarse_sources(model.illumination, model.optics, model.geometry.patch_center)
-    if few is not None:
-        solver.fidelity.use(model.revised(sources=few))
-    try:
-        solver.solve(build_stop(config.stop))
-    except DivergenceError:
-        return Prediction(math.inf, np.zeros(len(held)))
-    known = [misfit for misfit in misfits(patch, solver.model, solver.x, held) if misfit is not None]
-    misfit = float(np.exp(np.mean(np.log(np.maximum(known, np.finfo(float).tiny))))) if known else math.inf
-    found = (patch, solver.model, solver.x)
-    return Prediction(misfit, correlations(*found, held), imagines(*found, faint), solver.travels)

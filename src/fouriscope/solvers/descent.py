@@ -99,12 +99,12 @@ class Descent(Solver):
         self._prepared = False
         self._iterations = 0
         self._began = 0  # the iteration at which the measurements became what they are
-        self._start = checked_start(start, fidelity.model)
+        self._start, self._seed = checked_start(start, fidelity.model), seed
         self.journey = Journey(fidelity, self.denoise, wanted=loss_from_noise)
 
     def go_to_start(self) -> None:
         self.journey.begin(self.sampler.population)
-        self._x = self.placed(starting_point(self._start, self.fidelity, self.sampler.population))
+        self._x = self.placed(starting_point(self._start, self.fidelity, self.sampler.population, seed=self._seed))
         self.begin_at(self._x)
 
     def placed(self, array: NDArray[Any]) -> RealArray:

@@ -25,7 +25,9 @@ SWEEPS = 4
 LEAST_SHARE = 0.1
 
 
-def starting_point(start: Start, fidelity: DataFidelity, population: NDArray[np.int64] | None = None) -> RealArray:
+def starting_point(
+    start: Start, fidelity: DataFidelity, population: NDArray[np.int64] | None = None, *, seed: int = 0
+) -> RealArray:
     """The first estimate x⁰.
 
     Parameters
@@ -36,6 +38,8 @@ def starting_point(start: Start, fidelity: DataFidelity, population: NDArray[np.
         Frames and model.
     population
         Numbers of the LEDs whose frames EPRY uses. By default, all.
+    seed
+        Of the order in which EPRY visits them.
     """
     start = checked_start(start, fidelity.model)
     if isinstance(start, np.ndarray):
@@ -44,7 +48,7 @@ def starting_point(start: Start, fidelity: DataFidelity, population: NDArray[np.
         return np.zeros(fidelity.model.x_shape, fidelity.model.dtype)
     if start == "linear":
         return bright_field_deconvolution(fidelity)
-    return first_sweeps(fidelity, population) if start == "epry" else start(fidelity, population)
+    return first_sweeps(fidelity, population, seed=seed) if start == "epry" else start(fidelity, population)
 
 
 def checked_start(start: Start, model: ForwardModel) -> Start:
@@ -62,7 +66,7 @@ def checked_start(start: Start, model: ForwardModel) -> Start:
 
 
 def first_sweeps(
-    fidelity: DataFidelity, population: NDArray[np.int64] | None = None, *, modes: Sequence[int] = ()
+    fidelity: DataFidelity, population: NDArray[np.int64] | None = None, *, modes: Sequence[int] = (), seed: int = 0
 ) -> RealArray:
     """The object after a few sweeps of EPRY, its phase unwrapped.
 
@@ -71,7 +75,8 @@ def first_sweeps(
     keeps the noise: what a solver with a prior then has to do is what it is good at.
 
     The phase of EPRY is known within ±π only. Where neighbours differ by more, whole turns are added, because a prior
-    would take a jump of 2π for an edge. A wave has no such jumps.
+    would take a jump of 2π for an edge. A wave has no such jumps. Which minimum such an object ends in depends on the
+    order of the LEDs, so on ``seed``.
 
     With ``modes`` EPRY finds the pupil too, in twice as many sweeps, and ``fidelity`` continues with the
     aberrations of these Noll indices that are in it. The rest of what EPRY finds is mostly noise. Where only a share of
@@ -86,7 +91,7 @@ def first_sweeps(
     leds = AllLEDs(np.flatnonzero(fidelity.weights > 0) if population is None else population)
     beta, count = (1.0, 2 * SWEEPS) if len(modes) else (0.0, SWEEPS)
     count = round(count / _measured_share(fidelity))
-    solver = EPRY(fidelity, leds, order="random", decay=0.3, pupil_step=beta, pupil_start=2, seed=0)
+    solver = EPRY(fidelity, leds, order="random", decay=0.3, pupil_step=beta, pupil_start=2, seed=seed)
     solver.solve(Iterations(count))
     x = solver.x.copy()
     if len(modes):
