@@ -45,7 +45,10 @@ class Method(Section):
         default="flat",
         description='the first estimate; "array" records that it was given in Python and is in no file',
     )
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=0, description="seed of all random numbers")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
+        default=0,
+        description="seed of all random numbers; the recipe tries later ones if starts lead to different objects",
+    )
 
     @property
     def options(self) -> dict[str, Any]:
