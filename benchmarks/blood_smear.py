@@ -23,6 +23,7 @@ from fouriscope.optics import automatic_margin
 from fouriscope.priors import BM3D, TV, NoPrior, Prior
 from fouriscope.run.assemble import build_solver
 from fouriscope.run.recipe import completed
+from fouriscope.run.rehearsal import rehearsed
 from fouriscope.settings import ReconstructionConfig
 from fouriscope.settings.methods import Spectral
 from fouriscope.solvers import EPRY, Iterations, PnP
@@ -116,12 +117,13 @@ def online(
 
 
 def recipe(data: Acquisition, held: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The same after what `fouriscope import` proposes now, in a third of the passes, sweeps of its start included."""
+    """The same after what `fouriscope import` proposes now, with what its rehearsal finds, in a third of the passes,
+    sweeps of its start included."""
     population = np.flatnonzero(data.frame_weights > 0)
     method = Spectral(start="epry", loss="amplitude")
     passes = PASSES // 3 - 2 * SWEEPS  # the start sweeps twice as often where it finds the pupil, too
     iterations = round(passes * len(population) / method.batch_of(len(population)))
-    config = ReconstructionConfig.model_validate(completed({"stop": {"iterations": iterations}}, measured=True))
+    config = rehearsed(data, ReconstructionConfig.model_validate(completed({}, measured=True)))
     solver = build_solver(data, config)
     solver.solve(Iterations(iterations))
     return tuple(misfits(data, solver.fidelity.model, solver.x, leds) for leds in (held, population))  # type: ignore[return-value]
