@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -306,6 +309,24 @@ def test_trials_made_together_predict_the_same_as_one_after_the_other(
         assert rehearsed(data, config) == chosen
     assert len(alone) >= 4
     assert {options: made[options] for options in alone} == alone
+
+
+def test_after_an_interruption_no_other_trial_begins() -> None:
+    begun: list[int] = []
+    interrupted = Event()
+
+    def job(number: int) -> None:
+        begun.append(number)
+        if number == 0:
+            interrupted.set()
+            raise KeyboardInterrupt
+        assert interrupted.wait(10)
+        time.sleep(0.2)
+
+    with threads(2), pytest.raises(KeyboardInterrupt):
+        predictions.at_the_same_time([partial(job, number) for number in range(8)])
+    assert 0 in begun
+    assert not {1, 2, 3, 7} & set(begun)  # the other core has its first ones
 
 
 def test_the_run_and_its_record_have_what_was_found(data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch) -> None:

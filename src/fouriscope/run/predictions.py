@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from threading import Event
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,11 +82,21 @@ def can_be_together(priors: Priors) -> bool:
 
 
 def at_the_same_time(jobs: Sequence[Callable[[], object]]) -> None:
-    """One job on each core: two of them wait less for each other than the threads of one do."""
+    """One job on each core: two of them wait less for each other than the threads of one do.
+
+    After an error or an interruption no other job begins.
+    """
+    failed = Event()
 
     def work(start: int, stop: int) -> None:
         for job in jobs[start:stop]:
-            job()
+            if failed.is_set():
+                return
+            try:
+                job()
+            except BaseException:
+                failed.set()
+                raise
 
     run_sliced(work, len(jobs))
 
