@@ -64,7 +64,7 @@ def test_the_better_half_goes_on_and_the_best_is_kept(monkeypatch: pytest.Monkey
     assert config.solver.seed == 7
     assert sorted(asked[2:]) == sorted([(seed, 60) for seed in range(7, 13)] + [(seed, 150) for seed in (11, 8, 10)])
     assert told == [
-        "start: different ones lead to different objects, because the phase has several turns; of 6, that of seed 11 "
+        "start: different ones lead to different objects, as where a phase has several turns; of 6, that of seed 11 "
         "explains the frames best (misfit 0.18, next 0.27)"
     ]
 

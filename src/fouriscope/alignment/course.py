@@ -202,8 +202,8 @@ class Course:
             between = np.setdiff1d(between, kept)
         if len(between):
             self.say(
-                f"edge: {len(between)} frames are left out, because they hold only part of their direct light or lie "
-                f"on the wrong side of the pupil's edge: {_listed(between)}"
+                f"edge: {_frames(between)} left out: part of the direct light is missing, or the LED lies on the wrong "
+                f"side of the pupil's edge ({_listed(between)})"
             )
             data = _weighed(data, weights)
         return data
@@ -212,8 +212,8 @@ class Course:
         leaking = hazy(data)
         if len(leaking):
             self.say(
-                f"edge: {len(leaking)} dark-field frames beside the pupil's edge are left out, because bright-field "
-                f"frames are predicted better without them; some direct light leaks into them: {_listed(leaking)}"
+                f"edge: {_frames(leaking)} left out beside the pupil's edge: some direct light leaks into the dark "
+                f"field, and bright-field frames are predicted better without it ({_listed(leaking)})"
             )
             weights = data.frame_weights
             weights[leaking] = 0
@@ -221,8 +221,12 @@ class Course:
         return data
 
 
+def _frames(leds: NDArray[np.int64]) -> str:
+    return "1 frame is" if len(leds) == 1 else f"{len(leds)} frames are"
+
+
 def _listed(leds: NDArray[np.int64]) -> str:
-    return ", ".join(map(str, leds[:8])) + ("…" if len(leds) > 8 else "")
+    return f"LED{'s' if len(leds) > 1 else ''} " + ", ".join(map(str, leds[:8])) + ("…" if len(leds) > 8 else "")
 
 
 def _weighed(acquisition: Acquisition, weights: NDArray[np.float64]) -> Acquisition:

@@ -69,7 +69,7 @@ def with_best_seed(
     best, *others = attempts
     if tell is not None:
         tell(
-            f"start: different ones lead to different objects, because the phase has several turns; of {STARTS}, that "
+            f"start: different ones lead to different objects, as where a phase has several turns; of {STARTS}, that "
             f"of seed {best.seed} explains the frames best (misfit {best.misfit:.3g}, next {others[0].misfit:.3g})"
         )
     return config.model_copy(update={"solver": config.solver.model_copy(update={"seed": best.seed})})
