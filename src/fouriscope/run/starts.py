@@ -58,19 +58,16 @@ def with_best_seed(
     if config.solver.start != "epry" or math.prod(acquisition.frame_shape) > LARGEST * math.prod(patch.frame_shape):
         return config
     two = [_Attempt(patch, on_patch, number, priors) for number in (seed, seed + 1)]
-    _go_on(two, ITERATIONS, priors)
-    if _difference(*(attempt.wave for attempt in two)) < ALIKE:
+    one, other = _best_first(two, ITERATIONS, priors)
+    if _difference(one.wave, other.wave) < ALIKE:
         return config
     attempts = [_Attempt(acquisition, config, number, priors) for number in range(seed, seed + STARTS)]
-    for iterations in (ITERATIONS, OF_THE_BETTER_HALF):
-        attempts = attempts[: STARTS // 2] if iterations > ITERATIONS else attempts
-        _go_on(attempts, iterations, priors)
-        attempts.sort(key=lambda attempt: attempt.misfit)
-    best, *others = attempts
+    better_half = _best_first(attempts, ITERATIONS, priors)[: STARTS // 2]
+    best, second, *_ = _best_first(better_half, OF_THE_BETTER_HALF, priors)
     if tell is not None:
         tell(
             f"start: different ones lead to different objects, as where a phase has several turns; of {STARTS}, that "
-            f"of seed {best.seed} explains the frames best (misfit {best.misfit:.3g}, next {others[0].misfit:.3g})"
+            f"of seed {best.seed} explains the frames best (misfit {best.misfit:.3g}, next {second.misfit:.3g})"
         )
     return config.model_copy(update={"solver": config.solver.model_copy(update={"seed": best.seed})})
 
@@ -101,13 +98,15 @@ class _Attempt:
         return model.transmittance(self._solver.x)[model.geometry.object_window]
 
 
-def _go_on(attempts: list[_Attempt], iterations: int, priors: Priors) -> None:
+def _best_first(attempts: list[_Attempt], iterations: int, priors: Priors) -> list[_Attempt]:
+    """``attempts`` by their misfit after so many iterations."""
     jobs = [partial(attempt.go_on, iterations) for attempt in attempts]
     if can_be_together(priors):
         at_the_same_time(jobs)
     else:
         for job in jobs:
             job()
+    return sorted(attempts, key=lambda attempt: attempt.misfit)
 
 
 def _difference(one: NDArray[Any], other: NDArray[Any]) -> float:
