@@ -65,7 +65,6 @@ def polish(
     focus: bool = True,
     other_focus: float | None = None,
     side: int = PATCH,
-    steps: Sequence[float] = STEPS,
 ) -> PolishFit | None:
     """Move the LED array and the focus to where frames are predicted best by reconstructions that have not seen them.
 
@@ -90,8 +89,6 @@ def polish(
     side
         Of the patch, in frame pixels. A patch of twice the side has four times the pixels, and bins of half the size:
         it finds a rotation several times more exactly, and takes three times as long.
-    steps
-        Of the search, in bins of the patch, the longest first.
 
     Examples
     --------
@@ -126,9 +123,7 @@ def polish(
     if other_focus is not None and other_focus != pupil.defocus:
         pupils.append(replace(pupil, defocus=other_focus))
     begun = pupils[int(search.likeness([guess(nowhere, one) for one in pupils]).mean(axis=1).argmax())]
-    best = _climb(
-        lambda places: search.likeness([guess(place, begun) for place in places]).mean(axis=1), nowhere, steps
-    )
+    best = _climb(lambda places: search.likeness([guess(place, begun) for place in places]).mean(axis=1), nowhere)
     old, new = guess(nowhere, pupil), guess(best, begun)
     before, after = check.likeness([old, new])
     evidence = in_standard_errors(after - before)
@@ -143,11 +138,11 @@ def polish(
     )
 
 
-def _climb(likeness: Callable[[list[Floats]], Floats], start: Floats, steps: Sequence[float]) -> Floats:
+def _climb(likeness: Callable[[list[Floats]], Floats], start: Floats) -> Floats:
     """The place of the largest likeness near ``start``."""
     here, level = start, float(likeness([start])[0])
     axes = np.eye(len(start))
-    for step in steps:
+    for step in STEPS:
         for _ in range(ROUNDS):
             around = [here + sign * step * axis for axis in axes for sign in (1, -1)]
             levels = likeness(around)

@@ -18,7 +18,7 @@ from fouriscope.alignment.die import find_die
 from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
 from fouriscope.alignment.place import CLEARLY
-from fouriscope.alignment.polish import STEPS, polish
+from fouriscope.alignment.polish import polish
 from fouriscope.alignment.prediction import likeness
 from fouriscope.alignment.response import find_response
 from fouriscope.alignment.rotation import find_rotation
@@ -207,11 +207,10 @@ def polished(
 ) -> Acquisition:
     """With LEDs and focus where frames are predicted best that reconstructions have not seen."""
     other_focus: float | None = described_focus if focus else None
-    # The short steps on the small patch are the long ones on the large one.
-    for side, lengths in ((PATCH, STEPS), (LARGE_PATCH, STEPS[1:])):
+    for side in (PATCH, LARGE_PATCH):
         if side > PATCH and min(acquisition.frame_shape) < LEAST_LARGER * PATCH:
             break
-        fit = polish(acquisition, motions=motions, focus=focus, other_focus=other_focus, side=side, steps=lengths)
+        fit = polish(acquisition, motions=motions, focus=focus, other_focus=other_focus, side=side)
         other_focus = None
         if fit is None or not fit.changed:
             continue
