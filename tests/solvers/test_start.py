@@ -138,6 +138,14 @@ def test_epry_starts_with_an_unwrapped_phase() -> None:
     assert np.abs(difference - np.median(difference)).max() < 1.5, "the whole hill, not its remainder"
 
 
+def test_the_seed_orders_the_sweeps_of_epry() -> None:
+    model = ForwardModel(OPTICS, LEDArray.square(9, pitch=4e-3, height=70e-3), (32, 32), object="wave")
+    fidelity = DataFidelity(model, model.intensity(bump(model, 2.0)), loss="amplitude")
+    first, again, other = (starting_point("epry", fidelity, seed=seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
 def test_a_prior_keeps_a_phase_beyond_a_turn() -> None:
     model = ForwardModel(OPTICS, LEDArray.square(9, pitch=4e-3, height=70e-3), (32, 32), object="complex")
     truth = bump(model, 9.0)

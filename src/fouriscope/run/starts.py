@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.errors import DivergenceError
+from fouriscope.metrics import field_nrmse
 from fouriscope.run.predictions import Priors, at_the_same_time, can_be_together, mean_misfit, trial_solver
 from fouriscope.settings import ReconstructionConfig
 from fouriscope.solvers import Iterations
@@ -40,8 +41,8 @@ def with_best_seed(
 
     The sweeps of EPRY at the start visit LEDs in a random order. An object with several turns of phase can end in
     different places then, where no step that lowers the misfit leads out. So two seeds are tried on a patch. If their
-    objects differ by a tenth (a factor of modulus 1 aside), six are tried on the frames. What counts is the geometric
-    mean of the misfits in bright and dark field: the loss has weights that each attempt finds for itself.
+    objects differ by a tenth (:func:`~fouriscope.metrics.field_nrmse`), six are tried on the frames. What counts is the
+    geometric mean of the misfits in bright and dark field: the loss has weights that each attempt finds for itself.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def with_best_seed(
         return config
     two = [_Attempt(patch, on_patch, number, priors) for number in (seed, seed + 1)]
     one, other = _best_first(two, ITERATIONS, priors)
-    if _difference(one.wave, other.wave) < ALIKE:
+    if math.isfinite(other.misfit) and field_nrmse(one.wave, other.wave) < ALIKE:  # other is the worse of the two
         return config
     attempts = [_Attempt(acquisition, config, number, priors) for number in range(seed, seed + STARTS)]
     better_half = _best_first(attempts, ITERATIONS, priors)[: STARTS // 2]
@@ -107,10 +108,3 @@ def _best_first(attempts: list[_Attempt], iterations: int, priors: Priors) -> li
         for job in jobs:
             job()
     return sorted(attempts, key=lambda attempt: attempt.misfit)
-
-
-def _difference(one: NDArray[Any], other: NDArray[Any]) -> float:
-    """The distance of two waves as a share of the first, after the best turn of the other's phase."""
-    overlap = np.vdot(other, one)
-    turned = other * (overlap / np.abs(overlap)) if overlap else other
-    return float(np.linalg.norm(one - turned) / np.linalg.norm(one))
