@@ -31,6 +31,7 @@ from fouriscope.alignment.steps import (
     predicted_better,
     sized,
 )
+from fouriscope.alignment.unevenness import uneven
 from fouriscope.alignment.ways import Way, right_way_round, ways_round
 from fouriscope.optics.die import across_edge
 from fouriscope.optics.frame_sources import frame_sources
@@ -95,7 +96,7 @@ class Course:
         if self.edge:
             self.begin("edge")
             data = self.without_penumbra(_weighed(data, described.frame_weights))
-            data = self.without_haze(data)
+            data = self.with_even_light(self.without_haze(data))
         if self.curvature:
             self.begin("curvature")
             data = curved(data, self.say)
@@ -215,9 +216,17 @@ class Course:
                 f"edge: {_frames(leaking)} left out beside the pupil's edge: some direct light leaks into the dark "
                 f"field, and bright-field frames are predicted better without it ({_listed(leaking)})"
             )
-            weights = data.frame_weights
-            weights[leaking] = 0
-            data = _weighed(data, weights)
+            data = _without(data, leaking)
+        return data
+
+    def with_even_light(self, data: Acquisition) -> Acquisition:
+        changing = uneven(data)
+        if len(changing):
+            self.say(
+                f"edge: {_frames(changing)} left out: their direct light passes the pupil in a part of the field only "
+                f"({_listed(changing)})"
+            )
+            data = _without(data, changing)
         return data
 
 
@@ -232,6 +241,12 @@ def _listed(leds: NDArray[np.int64]) -> str:
 def _weighed(acquisition: Acquisition, weights: NDArray[np.float64]) -> Acquisition:
     same = np.array_equal(acquisition.frame_weights, weights)
     return acquisition if same else replace(acquisition, weights=weights)
+
+
+def _without(acquisition: Acquisition, leds: NDArray[np.int64]) -> Acquisition:
+    weights = acquisition.frame_weights
+    weights[leds] = 0
+    return replace(acquisition, weights=weights)
 
 
 def _weights_without_penumbra(acquisition: Acquisition, *, certain: bool = False) -> NDArray[np.float64]:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fouriscope.acquisition import Acquisition, Frames, FrameSequence, field_scale
 from fouriscope.alignment.brightness import holds_direct_light
 from fouriscope.alignment.sides import sides
+from fouriscope.alignment.unevenness import direct_shares
 from fouriscope.optics.die import across_edge, has_die
-from fouriscope.optics.frame_sources import frame_sources
 from fouriscope.optics.patterns import Multiplexed, direct_light
 from fouriscope.run.assemble import build_acquisition
 from fouriscope.settings import RunConfig
@@ -47,11 +47,12 @@ def weights_in_tile(acquisition: Acquisition, margin: int) -> NDArray[np.float64
     if getattr(acquisition.illumination, "height", None) is None:  # directions that are the same everywhere
         return given
     rows, columns = (size / 2 + margin for size in acquisition.frame_shape)
+    if has_die(acquisition.illumination):
+        shares = direct_shares(acquisition, np.array([-rows, rows]), np.array([-columns, columns]))
+        even = np.ptp(shares, axis=(0, 1)) == 0
+        return np.where(even | (shares.min(axis=(0, 1)) >= LEAST_SHARE), given, 0.0)
     pixel, (y, x) = _pixel(acquisition), acquisition.patch_center
     corners = [(y + down * rows * pixel, x + right * columns * pixel) for down in (-1, 1) for right in (-1, 1)]
-    if has_die(acquisition.illumination):
-        shares = np.array([_direct_share(acquisition, corner) for corner in corners])
-        return np.where((np.ptp(shares, axis=0) == 0) | (shares.min(axis=0) >= LEAST_SHARE), given, 0.0)
     lights = [direct_light(acquisition.illumination, acquisition.optics, corner) for corner in corners]
     return np.where(np.ptp(lights, axis=0) <= HARMLESS * np.max(lights, axis=0), given, 0.0)
 
@@ -70,7 +71,7 @@ def contradicted(acquisition: Acquisition) -> NDArray[np.intp]:
     wrong = np.where(acquisition.bright_field, ~bright, ~dark)
     across = across_edge(acquisition.illumination, acquisition.optics, acquisition.patch_center)
     if across.any():
-        share = _direct_share(acquisition, acquisition.patch_center)
+        share = direct_shares(acquisition, np.zeros(1), np.zeros(1))[0, 0]
         wrong = np.where(across, ~holds_direct_light(acquisition, share), wrong)
     return np.flatnonzero(wrong)
 
@@ -78,10 +79,6 @@ def contradicted(acquisition: Acquisition) -> NDArray[np.intp]:
 def _pixel(acquisition: Acquisition) -> float:
     """From pixel to pixel, the place from which LEDs are seen moves by so much."""
     return acquisition.optics.pixel * field_scale(acquisition.illumination, acquisition.optics.wave_curvature)
-
-
-def _direct_share(acquisition: Acquisition, place: tuple[float, float]) -> NDArray[np.float64]:
-    return frame_sources(acquisition.illumination, acquisition.optics, place).direct_light(acquisition.optics)
 
 
 class EvenedFrames(FrameSequence):
@@ -113,10 +110,9 @@ def evened(acquisition: Acquisition, weights: NDArray[np.float64]) -> Frames:
     across = _across_anywhere(acquisition) & (weights > 0)
     if not across.any():
         return acquisition.frames
-    (rows, columns), pixel, (y, x) = acquisition.frame_shape, acquisition.optics.pixel, acquisition.patch_center
-    down, right = (np.linspace(-0.5, 0.5, PLACES) * size * pixel for size in (rows, columns))
-    shares = np.array([[_direct_share(acquisition, (y + there, x + over)) for over in right] for there in down])
-    middle = _direct_share(acquisition, (y, x))
+    rows, columns = acquisition.frame_shape
+    shares = direct_shares(acquisition, *(np.linspace(-0.5, 0.5, PLACES) * size for size in (rows, columns)))
+    middle = shares[PLACES // 2, PLACES // 2]
     places = [(np.arange(size) + 0.5) / size * (PLACES - 1) for size in (rows, columns)]
     factors = {
         int(led): (middle[led] / _linear(shares[:, :, led], *places)).astype(np.float32)
