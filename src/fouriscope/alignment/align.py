@@ -78,8 +78,9 @@ def align(
         whose frames show that they lie on its other side. Their direct light passes in part, or is where it should not
         be. No direction nearby explains that, and an object that is forced to explain it gets stripes. If the size of
         the LEDs explains it, and they hold as much light as it says, they are kept. So are frames that a reconstruction
-        predicts as well as others at the edge (:mod:`fouriscope.alignment.edge`). Dark frames beside the edge are left
-        out if direct light leaks into them, so that bright frames are predicted better without them
+        predicts as well as others at the edge (:mod:`fouriscope.alignment.edge`). Frames whose direct light passes in a
+        part of the field only are left out (:mod:`fouriscope.alignment.unevenness`). Dark frames beside the edge are
+        left out if direct light leaks into them, so that bright frames are predicted better without them
         (:mod:`fouriscope.alignment.haze`);
     11. ``curvature``: find how much directions change over the field, on a larger patch
         (:func:`~fouriscope.alignment.find_curvature`).

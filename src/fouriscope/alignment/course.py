@@ -96,7 +96,7 @@ class Course:
         if self.edge:
             self.begin("edge")
             data = self.without_penumbra(_weighed(data, described.frame_weights))
-            data = self.with_even_light(self.without_haze(data))
+            data = self.without_haze(self.with_even_light(data))
         if self.curvature:
             self.begin("curvature")
             data = curved(data, self.say)
@@ -209,6 +209,16 @@ class Course:
             data = _weighed(data, weights)
         return data
 
+    def with_even_light(self, data: Acquisition) -> Acquisition:
+        changing = uneven(data)
+        if len(changing):
+            self.say(
+                f"edge: {_frames(changing)} left out: direct light passes the pupil in a part of the field only "
+                f"({_listed(changing)})"
+            )
+            data = _without(data, changing)
+        return data
+
     def without_haze(self, data: Acquisition) -> Acquisition:
         leaking = hazy(data)
         if len(leaking):
@@ -217,16 +227,6 @@ class Course:
                 f"field, and bright-field frames are predicted better without it ({_listed(leaking)})"
             )
             data = _without(data, leaking)
-        return data
-
-    def with_even_light(self, data: Acquisition) -> Acquisition:
-        changing = uneven(data)
-        if len(changing):
-            self.say(
-                f"edge: {_frames(changing)} left out: their direct light passes the pupil in a part of the field only "
-                f"({_listed(changing)})"
-            )
-            data = _without(data, changing)
         return data
 
 

@@ -10,6 +10,7 @@ from fouriscope.alignment.cross_validation import in_standard_errors
 from fouriscope.alignment.edge import Leds, predicted_amplitudes
 from fouriscope.alignment.trials import LARGE_PATCH, Trials
 from fouriscope.errors import DivergenceError
+from fouriscope.optics.die import die_radius
 from fouriscope.parallel import run_sliced
 
 # How far from the pupil's edge frames may be left out, in units of NA.
@@ -31,8 +32,9 @@ def hazy(acquisition: Acquisition) -> Leds:
     itself lies outside. It looks like a weak, slow haze. The frame counts it as light that the sample has scattered by
     a tiny angle, so the object gets a slow phase of some tenths of a radian that is not there. Bright frames whose LEDs
     lie near the edge see such phases as well. They are left out in turn and predicted, with and without the dark frames
-    within a tenth and two tenths of NA from the edge. If the sample itself has slow phases, the dark frames help, and
-    are kept.
+    within a tenth and two tenths of NA from the edge. Of an LED with a size, the point nearest to the axis counts: one
+    corner may send direct light to a part of the field. If the sample itself has slow phases, the dark frames help,
+    and are kept.
 
     Parameters
     ----------
@@ -43,12 +45,13 @@ def hazy(acquisition: Acquisition) -> Leds:
     -------
     Numbers of the LEDs, none if nothing is gained without them.
     """
-    radius = acquisition.illumination_na / acquisition.optics.na
+    na, middles = acquisition.optics.na, acquisition.illumination_na
+    nearest = middles - die_radius(acquisition.illumination, acquisition.patch_center)
     used, inside = acquisition.frame_weights > 0, acquisition.bright_field
-    groups = [np.flatnonzero(used & ~inside & (radius < 1 + reach)) for reach in REACHES]
+    groups = [np.flatnonzero(used & ~inside & (nearest < (1 + reach) * na)) for reach in REACHES]
     # Two reaches may hold the same frames.
     groups = [group for place, group in enumerate(groups) if len(group) > (len(groups[place - 1]) if place else 0)]
-    asked = np.random.default_rng(0).permutation(np.flatnonzero(used & inside & (radius > ASKED)))
+    asked = np.random.default_rng(0).permutation(np.flatnonzero(used & inside & (middles > ASKED * na)))
     nothing = np.zeros(0, np.int64)
     if not groups or len(asked) < LEAST_ASKED:
         return nothing
