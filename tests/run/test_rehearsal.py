@@ -98,6 +98,18 @@ def test_imagined_structure_asks_for_a_stronger_prior(
     assert len(told) == (chosen > 1)
 
 
+@pytest.mark.parametrize(("imagined_up_to", "chosen"), [(0.1, 1 / 4), (0.3, 1.0)])
+def test_a_weaker_prior_that_imagines_structure_is_not_used(
+    data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch, imagined_up_to: float, chosen: float
+) -> None:
+    def found(*arguments: Any) -> Prediction:
+        factor, long_steps = arguments[-2:]
+        return Prediction(factor * (1 if long_steps else 2), np.zeros(4), imagines=factor <= imagined_up_to)
+
+    monkeypatch.setattr(predictions, "prediction", found)
+    assert factor_of(rehearsed(data, config_of(data))) == chosen
+
+
 @pytest.mark.parametrize(
     ("travels", "longer", "asked", "found"),
     [(True, 0.9, 150, 600), (True, 1.0, 150, 150), (False, 0.9, 150, 150), (True, 0.9, 200, 200)],

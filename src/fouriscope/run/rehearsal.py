@@ -159,7 +159,8 @@ def _strength(
     for step, most in SEARCH:
         for _ in range(most):
             found = trial(on_patch, factor * step, long_steps)
-            if not (_stronger_pays if step > 1 else _weaker_pays)(found, best):
+            pays = _stronger_pays(found, best) if step > 1 else _weaker_pays(found, best) and not found.imagines
+            if not pays:
                 break
             factor, best = factor * step, found
         if factor != 1.0:
