@@ -17,8 +17,9 @@ Floats = NDArray[np.float64]
 NEAR, FAR = 0.85, 1.2
 # A frame is looked at in so many blocks along each axis; so many must hold pixels that count.
 BLOCKS, LEAST_BLOCKS = 6, 9
-# From border to border, along the direction of the LED, the brightness may change by this share of its mean.
-MOST = 0.5
+# From border to border, along the direction of the LED, the brightness may change by this share of its mean. A change
+# counts if it is so many times as large as what blocks differ by otherwise (standard deviations).
+MOST, CLEARLY = 0.35, 1.5
 # A frame with less than this of the bright field's light is dark: what changes in it is scattered light.
 LEAST_LIGHT = 0.1
 # With a size: an LED of which less than this share of the direct light passes is left out if that share changes.
@@ -36,7 +37,7 @@ def uneven(acquisition: Acquisition) -> NDArray[np.int64]:
     background of the phase gets hills and bands. Two kinds of frames are found:
 
     * by their brightness: along the direction of the LED, the ratio of the frame to the mean of inner bright frames
-      changes by more than half of its mean, and more than it does otherwise;
+      changes by more than a third of its mean, and clearly more than it does otherwise;
     * by the size of the LEDs, if they have one: less than half of the direct light should pass in the middle, and
       another share in a corner. Scattered light hides that in faint frames.
 
@@ -119,7 +120,8 @@ def _changing_brightness(acquisition: Acquisition, used: NDArray[np.bool_]) -> N
         (mean, *slope), *_ = np.linalg.lstsq(plane, ratio[known], rcond=None)
         along = float(np.dot(slope, na[led]) / radius[led])
         rest = float(np.std(ratio[known] - plane @ [mean, *slope]))
-        found[led] = mean > LEAST_LIGHT and abs(along) > MOST * mean and abs(along) * float(np.std(outwards)) > rest
+        clear = abs(along) * float(np.std(outwards)) > CLEARLY * rest
+        found[led] = mean > LEAST_LIGHT and abs(along) > MOST * mean and clear
     return found
 
 
