@@ -9,6 +9,7 @@ import pytest
 
 import fouriscope as fs
 from fouriscope.acquisition import Acquisition
+from fouriscope.alignment import align, course
 from fouriscope.alignment.unevenness import direct_shares, uneven
 from fouriscope.optics import Directions, LEDArray, Optics
 
@@ -100,3 +101,14 @@ def test_a_corner_of_a_die_that_shines_into_a_part_of_the_field_is_found_by_its_
     assert len(reached)
     assert set(reached) <= set(uneven(data).tolist()) <= set(dark.tolist())
     assert not len(uneven(replace(data, illumination=LEDS)))
+
+
+@pytest.mark.parametrize("tiles", [False, True])
+def test_the_alignment_leaves_them_out_unless_tiles_decide_for_themselves(
+    tiles: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(course, "uneven", lambda acquisition: np.array([7]))
+    others = dict.fromkeys(("circles", "exposure", "focus", "response", "na", "array", "die", "curvature"), False)
+    found = align(replace(curved(), weights=np.ones(len(LEDS))), **others, tiles=tiles)  # type: ignore[arg-type]
+    assert any("(LED 7)" in note for note in found.notes) == (not tiles)
+    assert found.acquisition.frame_weights[7] == tiles

@@ -46,6 +46,7 @@ def align(
     edge: bool = True,
     curvature: bool = True,
     motions: Sequence[Motion] = ("shift", "rotation", "height"),
+    tiles: bool = False,
     tell: Tell | None = None,
     stage: Tell | None = None,
 ) -> Alignment:
@@ -98,6 +99,8 @@ def align(
         How far to search for the focus, to both sides, in metres.
     motions
         What ``array`` may change: "shift", "rotation", "height" and "pitch".
+    tiles
+        Whether the frames are reconstructed in tiles. Each tile then decides for itself which frames are uneven.
     tell
         Called with a line about each finding, such as ``print``.
     stage
@@ -115,6 +118,7 @@ def align(
         edge=edge,
         curvature=curvature,
         motions=motions,
+        tiles=tiles,
         tell=tell,
         stage=stage,
     )

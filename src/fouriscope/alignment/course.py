@@ -65,6 +65,7 @@ class Course:
     edge: bool
     curvature: bool
     motions: Sequence[Motion]
+    tiles: bool
     tell: Tell | None
     stage: Tell | None
     notes: list[str] = field(default_factory=list)
@@ -96,7 +97,7 @@ class Course:
         if self.edge:
             self.begin("edge")
             data = self.without_penumbra(_weighed(data, described.frame_weights))
-            data = self.without_haze(self.with_even_light(data))
+            data = self.without_haze(data if self.tiles else self.with_even_light(data))
         if self.curvature:
             self.begin("curvature")
             data = curved(data, self.say)

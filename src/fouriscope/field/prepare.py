@@ -82,7 +82,7 @@ def prepare(
     if config.alignment.is_wanted:
         region = _most_detailed_region(settled, base)
         acquisition = build_acquisition(region, base)
-        alignment = aligned(acquisition, config.alignment, say)
+        alignment = aligned(acquisition, config.alignment, say, tiles=True)
         document = with_alignment(document, alignment)
         close_stream(acquisition)
         # Another aperture and other directions reach other frequencies.

@@ -23,8 +23,11 @@ def aligned(
     section: settings.Alignment,
     tell: Callable[[str], object] | None = None,
     stage: Callable[[str], object] | None = None,
+    *,
+    tiles: bool = False,
 ) -> Alignment:
-    """``acquisition`` aligned as the section [alignment] says; as it is, if that asks for nothing."""
+    """``acquisition`` aligned as the section [alignment] says, for ``tiles`` or as a whole; as it is, if that asks for
+    nothing."""
     if not section.is_wanted:
         return Alignment(acquisition, ())
     wanted = [key for key, value in section.model_dump().items() if value is True and key not in WITH_PATTERNS]
@@ -34,7 +37,7 @@ def aligned(
             "a sequential set of the same array, describe the LEDs as it found them, and leave out "
             f"all but {' and '.join(WITH_PATTERNS)}"
         )
-    return align(acquisition, **section.model_dump(), tell=tell, stage=stage)
+    return align(acquisition, **section.model_dump(), tiles=tiles, tell=tell, stage=stage)
 
 
 def with_alignment(document: dict[str, Any], alignment: Alignment) -> dict[str, Any]:
