@@ -10,7 +10,7 @@ import pytest
 import fouriscope as fs
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment import align, course
-from fouriscope.alignment.unevenness import direct_shares, uneven
+from fouriscope.alignment.unevenness import direct_shares, uneven, unevenly_lit
 from fouriscope.optics import Directions, LEDArray, Optics
 
 HEIGHT = 2e-3
@@ -99,8 +99,9 @@ def test_a_corner_of_a_die_that_shines_into_a_part_of_the_field_is_found_by_its_
     shares = direct_shares(data, *(np.array([-32.0, 0.0, 32.0]),) * 2)
     reached = np.flatnonzero((shares.max(axis=(0, 1)) > 0) & (shares[1, 1] == 0))
     assert len(reached)
-    assert set(reached) <= set(uneven(data).tolist()) <= set(dark.tolist())
-    assert not len(uneven(replace(data, illumination=LEDS)))
+    assert set(reached) <= set(unevenly_lit(data).tolist()) <= set(dark.tolist())
+    assert not len(unevenly_lit(replace(data, illumination=LEDS)))
+    assert not len(unevenly_lit(replace(data, periodic=True)))
 
 
 @pytest.mark.parametrize("tiles", [False, True])

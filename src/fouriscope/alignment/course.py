@@ -31,7 +31,7 @@ from fouriscope.alignment.steps import (
     predicted_better,
     sized,
 )
-from fouriscope.alignment.unevenness import uneven
+from fouriscope.alignment.unevenness import uneven, unevenly_lit
 from fouriscope.alignment.ways import Way, right_way_round, ways_round
 from fouriscope.optics.die import across_edge
 from fouriscope.optics.frame_sources import frame_sources
@@ -212,6 +212,9 @@ class Course:
 
     def with_even_light(self, data: Acquisition) -> Acquisition:
         changing = uneven(data)
+        doubtful = np.setdiff1d(unevenly_lit(data), changing)
+        if len(doubtful):
+            changing = np.union1d(changing, np.setdiff1d(doubtful, explained(_without(data, changing), doubtful)))
         if len(changing):
             self.say(
                 f"edge: {_frames(changing)} left out: direct light passes the pupil in a part of the field only "

@@ -22,24 +22,20 @@ BLOCKS, LEAST_BLOCKS = 6, 9
 MOST, CLEARLY = 0.35, 1.5
 # A frame with less than this of the bright field's light is dark: what changes in it is scattered light.
 LEAST_LIGHT = 0.1
-# With a size: an LED of which less than this share of the direct light passes is left out if that share changes.
+# An LED with a size, of which less than this share of the direct light passes, is doubtful if that share changes.
 MOSTLY_OUTSIDE = 0.5
 # So many bright frames must remain.
 LEAST_BRIGHT = 3
 
 
 def uneven(acquisition: Acquisition) -> NDArray[np.int64]:
-    """LEDs at the pupil's edge whose direct light comes and goes within the field.
+    """LEDs near the pupil's edge whose frames show that their direct light comes and goes within the field.
 
     LEDs are near, so directions change over the field. Near the pupil's edge, the direct light of an LED passes on one
-    side of the field and not on the other. Such a frame is brighter towards one side, beside other bright frames. A
-    model with one direction for the whole field explains that by a slow phase, which hardly any other frame sees: the
-    background of the phase gets hills and bands. Two kinds of frames are found:
-
-    * by their brightness: along the direction of the LED, the ratio of the frame to the mean of inner bright frames
-      changes by more than a third of its mean, and clearly more than it does otherwise;
-    * by the size of the LEDs, if they have one: less than half of the direct light should pass in the middle, and
-      another share in a corner. Scattered light hides that in faint frames.
+    side of the field and not on the other. Such a frame is brighter towards one side: along the direction of the LED,
+    its ratio to the mean of inner bright frames changes by more than a third of its mean, and clearly more than it does
+    otherwise. A model with one direction for the whole field explains that by a slow phase, which hardly any other
+    frame sees: the background of the phase gets hills and bands.
 
     Nothing is found where the curvature of the light is known, because the model then explains the change, in
     simulations that repeat themselves, and if fewer than three bright frames would remain.
@@ -62,14 +58,29 @@ def uneven(acquisition: Acquisition) -> NDArray[np.int64]:
     >>> uneven(Acquisition(optics, Directions(na), frames)).tolist()
     [2]
     """
-    if acquisition.periodic or acquisition.optics.wave_curvature is not None:
+    if _changes_are_known(acquisition):
         return np.zeros(0, np.int64)
     used = acquisition.frame_weights > 0
-    found = used & (_changing_brightness(acquisition, used) | _changing_share(acquisition))
-    bright = used & acquisition.bright_field
-    if np.count_nonzero(bright & ~found) < LEAST_BRIGHT:
+    found = used & _changing_brightness(acquisition, used)
+    if np.count_nonzero(used & acquisition.bright_field & ~found) < LEAST_BRIGHT:
         return np.zeros(0, np.int64)
     return np.flatnonzero(found)
+
+
+def unevenly_lit(acquisition: Acquisition) -> NDArray[np.int64]:
+    """LEDs that should be uneven because of their size, although scattered light may hide it.
+
+    Less than half of their direct light passes the pupil in the middle of the field, and another share in a corner.
+    """
+    if _changes_are_known(acquisition) or not has_die(acquisition.illumination):
+        return np.zeros(0, np.int64)
+    shares = direct_shares(acquisition, *(np.array([-0.5, 0.0, 0.5]) * size for size in acquisition.frame_shape))
+    changing = (np.ptp(shares, axis=(0, 1)) > 0) & (shares[1, 1] < MOSTLY_OUTSIDE)
+    return np.flatnonzero(changing & (acquisition.frame_weights > 0))
+
+
+def _changes_are_known(acquisition: Acquisition) -> bool:
+    return acquisition.periodic or acquisition.optics.wave_curvature is not None
 
 
 def direct_shares(acquisition: Acquisition, rows: Floats, columns: Floats) -> Floats:
@@ -86,15 +97,6 @@ def direct_shares(acquisition: Acquisition, rows: Floats, columns: Floats) -> Fl
 
 def _direct_share(acquisition: Acquisition, place: tuple[float, float]) -> Floats:
     return frame_sources(acquisition.illumination, acquisition.optics, place).direct_light(acquisition.optics)
-
-
-def _changing_share(acquisition: Acquisition) -> NDArray[np.bool_]:
-    """LEDs with a size, most of whose direct light should not pass, and not the same share everywhere."""
-    if not has_die(acquisition.illumination):
-        return np.zeros(len(acquisition), bool)
-    places = (np.array([-0.5, 0.0, 0.5]) * size for size in acquisition.frame_shape)
-    shares = direct_shares(acquisition, *places)
-    return np.asarray((np.ptp(shares, axis=(0, 1)) > 0) & (shares[1, 1] < MOSTLY_OUTSIDE))
 
 
 def _changing_brightness(acquisition: Acquisition, used: NDArray[np.bool_]) -> NDArray[np.bool_]:
