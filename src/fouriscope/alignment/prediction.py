@@ -107,7 +107,7 @@ def correlations(measured: Floats, intensities: Floats, counts: NDArray[np.bool_
     predicted = _centred(np.sqrt(intensities), counts)
     norms = np.linalg.norm(predicted, axis=(1, 2)) * np.linalg.norm(measured, axis=(1, 2))
     products = np.einsum("brc,brc->b", predicted, measured)
-    return np.asarray(np.divide(products, norms, out=np.zeros_like(products), where=norms > 0))
+    return np.asarray(np.clip(np.divide(products, norms, out=np.zeros_like(products), where=norms > 0), -1, 1))
 
 
 def _centred(images: Floats, counts: NDArray[np.bool_]) -> Floats:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.brightness import amplitudes
+from fouriscope.alignment.prediction import correlations as correlations_with
+from fouriscope.alignment.prediction import measured_amplitudes
 from fouriscope.alignment.structure import telling
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
@@ -212,15 +214,10 @@ def correlations(
     data: Acquisition, model: ForwardModel, x: NDArray[Any], leds: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """The correlation of √y and √I of each LED; 0 where one of them is constant."""
-    found = dict.fromkeys(map(int, leds), 0.0)
-    for led, measured, predicted in amplitudes(data, leds, model.intensity(x, leds)):
-        if not measured.size:
-            continue
-        y, u = measured - measured.mean(), predicted - predicted.mean()
-        spread = float(np.linalg.norm(y) * np.linalg.norm(u))
-        if spread:
-            found[led] = float(np.clip(np.sum(y * u) / spread, -1, 1))
-    return np.array(list(found.values()))
+    if not len(leds):
+        return np.zeros(0)
+    measured, counts = measured_amplitudes(data, leds)
+    return correlations_with(measured, np.asarray(model.intensity(x, leds), np.float64), counts)
 
 
 def _root_mean_squares(found: dict[bool, list[float]]) -> tuple[float | None, float | None]:
