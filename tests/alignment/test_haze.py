@@ -10,13 +10,14 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from fouriscope.acquisition import Acquisition
-from fouriscope.alignment import align
+from fouriscope.alignment import align, haze
 from fouriscope.alignment.haze import REACHES, hazy
 from fouriscope.alignment.trials import Trials
 from fouriscope.errors import DivergenceError
 from fouriscope.fidelity import AllLEDs, DataFidelity
 from fouriscope.forward import ForwardModel
 from fouriscope.optics import LEDArray
+from fouriscope.optics.die import die_radius
 from fouriscope.parallel import threads
 from fouriscope.solvers import EPRY, Iterations
 from tests.conftest import OPTICS
@@ -77,6 +78,25 @@ def test_without_frames_beside_the_edge_or_bright_ones_to_ask_nothing_is_left_ou
     few_bright[(distance > 0.6) & (distance < 1)] = 0
     for weights in (none_beside, few_bright):
         assert not len(hazy(replace(leaking, weights=weights)))
+
+
+@pytest.mark.parametrize("die", [0.0, 1e-3])
+def test_of_leds_with_a_size_the_point_nearest_to_the_axis_counts(
+    leaking: Acquisition, monkeypatch: pytest.MonkeyPatch, die: float
+) -> None:
+    asked: list[list[np.ndarray]] = []
+
+    def seen(trials: Trials, leds: np.ndarray, groups: list[np.ndarray]) -> np.ndarray:
+        asked.append(groups)
+        return np.ones((len(groups), len(leds)))
+
+    monkeypatch.setattr(haze, "_misfits", seen)
+    lights = replace(LEDS, die=die)
+    assert not len(hazy(replace(leaking, illumination=lights)))
+    nearest = distance - die_radius(lights, (0.0, 0.0)) / OPTICS.na
+    for reach, group in zip(REACHES, asked[0][1:], strict=True):
+        np.testing.assert_array_equal(group, np.flatnonzero((distance > 1) & (nearest < 1 + reach)))
+    assert (len(asked[0][-1]) > len(BESIDE)) == (die > 0)
 
 
 def test_if_nothing_can_be_reconstructed_nothing_is_left_out(
