@@ -28,9 +28,10 @@ POWERS, FINER = (0.8, 0.65, 0.5, 0.4), (0.9, 1.1)
 # LEDs up to this many NA from the axis take part, and of sparse arrays so many at least: their frames are bright
 # enough to show how counts are bent.
 INNER, LEAST_LEDS = 1.6, 60
-# A power must lower what likeness lacks of 1 by this share, and by so many standard errors, in other folds too.
-# Without gamma, 0.8 lowers it by up to a tenth, because the residues of short reconstructions are like a power.
-LEAST_GAIN, CERTAIN = 0.12, 4.0
+# A power must lower what likeness lacks of 1 by such a share, and by so many standard errors, in other folds too.
+# Without gamma, 0.8 lowers it by up to a tenth, because the residues of short reconstructions are like a power; but
+# then frames do not agree on it.
+CERTAIN = ((0.12, 4.0), (0.08, 8.0))
 # Of the powers that are worse than the best by no more standard errors than this, the largest is used, for the same
 # reason.
 HARDLY_WORSE = 2.0
@@ -69,7 +70,8 @@ def find_response(acquisition: Acquisition, *, exposure: bool = True) -> Respons
     Predictions are bent again before they are compared, so that all powers predict the same numbers.
 
     A longer exposure of dark field looks like a power, too. Therefore each power has an exposure of its own, and is
-    used only if it lowers what the mean correlation lacks of 1 by 12 %. The largest power that is not clearly worse
+    used only if it lowers what the mean correlation lacks of 1 by 12 %, or by 8 % if frames agree on it. The largest
+    power that is not clearly worse
     than the best is used. Returns None if there are too few frames.
 
     Parameters
@@ -124,8 +126,9 @@ def find_response(acquisition: Acquisition, *, exposure: bool = True) -> Respons
         return ResponseFit(1.0, tried, 0.0)
     before, after = likeness(1.0, 1), likeness(best, 1)
     evidence = in_standard_errors(after - before)
-    gains = [_share(tried[1.0], tried[best]), _share(float(before.mean()), float(after.mean()))]
-    return ResponseFit(best if min(gains) > LEAST_GAIN and evidence >= CERTAIN else 1.0, tried, evidence)
+    gain = min(_share(tried[1.0], tried[best]), _share(float(before.mean()), float(after.mean())))
+    certain = any(gain > least and evidence >= errors for least, errors in CERTAIN)
+    return ResponseFit(best if certain else 1.0, tried, evidence)
 
 
 def _share(before: float, after: float) -> float:
