@@ -14,13 +14,13 @@ from fouriscope.alignment.unevenness import direct_shares, uneven, unevenly_lit
 from fouriscope.optics import Directions, LEDArray, Optics
 
 HEIGHT = 2e-3
-# The directions of neighbours differ by 0.075, so the diagonal ones lie at 0.2110, just outside the pupil.
+# The corners of the array lie at 0.2075, just outside the pupil.
 LEDS = LEDArray.square(5, pitch=0.15e-3, height=HEIGHT)
 OPTICS = Optics(wavelength=513e-9, na=0.205, magnification=8.1485, camera_pixel=6.5e-6)
 
 
 def curved(sign: float = 1.0, margin: int = 16) -> Acquisition:
-    """A weak sample under LEDs so near that the direct light of the diagonal ones passes in one corner only."""
+    """A weak sample under LEDs so near that the direct light of the corner ones passes in one part only."""
     real = fs.ForwardModel(
         replace(OPTICS, wave_curvature=sign / HEIGHT), LEDS, frame_shape=(64, 64), object="wave", margin=margin
     )

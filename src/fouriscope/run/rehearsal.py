@@ -71,7 +71,8 @@ def rehearsed(
     brightness of dark frames should decide their gains instead of their contrast. What counts is the geometric mean
     of the misfits in bright and dark field, and how much frames and predictions are alike (their correlation). Frames
     of mere noise have no part in that. But if they show that what is predicted for them is imagined
-    (:func:`~fouriscope.run.imagined.imagines`), the prior is made twice as strong, and once more if that is not enough.
+    (:func:`~fouriscope.run.imagined.imagines`), a weaker prior is not used, and the prior is made twice as strong, and
+    once more if that is not enough.
     If the estimate still travels after the 150 iterations of the recipe, a trial of 600 shows whether they pay.
     Each of the five to seven trials takes as long as a run on 64 × 64 frame pixels.
 
