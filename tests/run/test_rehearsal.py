@@ -112,11 +112,13 @@ def test_a_weaker_prior_that_imagines_structure_is_not_used(
 
 @pytest.mark.parametrize(
     ("travels", "longer", "asked", "found"),
-    [(True, 0.9, 150, 600), (True, 1.0, 150, 150), (False, 0.9, 150, 150), (True, 0.9, 200, 200)],
+    [(True, 0.9, "auto", 600), (True, 1.0, "auto", 150), (False, 0.9, "auto", 150), (True, 0.9, 150, 150)],
 )
 def test_more_iterations_where_unseen_frames_say_so(
-    data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch, travels: bool, longer: float, asked: int, found: int
+    data: fs.Acquisition, monkeypatch: pytest.MonkeyPatch, travels: bool, longer: float, asked: Any, found: int
 ) -> None:
+    """Only "auto" leaves it open: a number that somebody chose is used, also if it is 150."""
+
     def pretended(*arguments: Any) -> Prediction:
         config, factor, long_steps = arguments[-3:]
         misfit = longer if config.stop.iterations == 600 else 1.0

@@ -105,8 +105,8 @@ def forecast(
     tile, overlap
         As in :class:`Tiling`.
     """
-    count = config.stop.iterations
-    if not isinstance(count, int):
+    count = config.stop.limit
+    if count is None:
         raise InvalidInputError("stop.iterations is unlimited: a forecast needs a number of iterations")
     workers = workers or available_threads()
     plan = FieldPlan.of(config, base, tile=tile, overlap=overlap)
@@ -146,7 +146,7 @@ def _probe(plan: FieldPlan, config: RunConfig, base: Path) -> tuple[float, float
     solver = build_solver(acquisition, chosen)
     solver.begin()
     built = time.perf_counter()
-    iterations = min(PROBED_ITERATIONS, int(config.stop.iterations or 1))
+    iterations = min(PROBED_ITERATIONS, config.stop.limit or 1)
     seconds = [record.seconds for record in solver.solve(Iterations(iterations))]
     close_stream(acquisition)
     late = max(1, min(LATE_ITERATIONS, iterations - 1))

@@ -203,8 +203,9 @@ class WatchedFolder:
         """The configuration of the same run with all frames on disk: files by name, and [stop] from the beginning."""
         names, stop = {"files": self.incoming.names()}, dict(self.document["stop"])
         frames = {key: value for key, value in self.document["frames"].items() if key != "pattern"} | names
-        if isinstance(stop.get("iterations"), int):
-            stop["iterations"] += self._complete_since
+        limit = self.config.stop.limit
+        if "iterations" in stop and limit is not None:
+            stop["iterations"] = limit + self._complete_since
         if "seconds" in stop and self._complete_since:
             stop["seconds"] += history.records[self._complete_since - 1].seconds
         return self.document | {"frames": frames, "stop": stop}

@@ -128,8 +128,8 @@ def build_calibration(section: settings.Calibration, *, early: bool = False) -> 
 def build_stop(section: settings.Stop) -> StopRule:
     """Whichever comes first of what the section [stop] names."""
     rules: list[StopRule] = []
-    if section.iterations is not None and section.iterations != "unlimited":
-        rules.append(Iterations(section.iterations))
+    if section.limit is not None:
+        rules.append(Iterations(section.limit))
     if section.seconds is not None:
         rules.append(Seconds(section.seconds))
     if section.residual is not None:

@@ -38,7 +38,7 @@ MEASURED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "solver": ("", {"method": "spectral", "loss": "amplitude", "start": "epry"}),
     "prior": ("", {"name": "tv"}),
-    "stop": ("", {"iterations": 150}),
+    "stop": ("150, or 600 if unseen frames show that it pays", {"iterations": "auto"}),
 }
 
 # For a simulation that a phase does not explain (:mod:`fouriscope.run.doubt`): the sample absorbs, or the pupil is

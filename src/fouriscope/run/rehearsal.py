@@ -16,7 +16,6 @@ from fouriscope.run.imagined import faint_frames
 from fouriscope.run.judged import LEAST_LEDS, judged_patch
 from fouriscope.run.predictions import Prediction, Trials
 from fouriscope.run.priors import build_prior
-from fouriscope.run.recipe import measured_sections
 from fouriscope.run.starts import with_best_seed
 from fouriscope.settings import ReconstructionConfig, Stop
 from fouriscope.settings.methods import Spectral
@@ -41,7 +40,7 @@ GAIN_BY_BRIGHTNESS = 0.05
 CALMER, CALMEST, MOST_LOST = 2.0, 4.0, 0.1
 # A trial has as many iterations as the run, but at most this many. A run of less than so many is meant to be short.
 ITERATIONS, SHORT = 150, 100
-# If a trial of the recipe's iterations is still under way, one of so many times as many shows whether that pays.
+# If a trial of "auto" iterations is still under way at its end, one of so many times as many shows whether that pays.
 MORE = 4
 
 AnyConfig = TypeVar("AnyConfig", bound=ReconstructionConfig)
@@ -73,7 +72,7 @@ def rehearsed(
     of mere noise have no part in that. But if they show that what is predicted for them is imagined
     (:func:`~fouriscope.run.imagined.imagines`), a weaker prior is not used, and the prior is made twice as strong, and
     once more if that is not enough.
-    If the estimate still travels after the 150 iterations of the recipe, a trial of 600 shows whether they pay.
+    If ``iterations`` is "auto" and the estimate still travels after 150, a trial of 600 shows whether they pay.
     Each of the five to seven trials takes as long as a run on 64 × 64 frame pixels.
 
     Parameters
@@ -85,10 +84,10 @@ def rehearsed(
     tell, stage
         Called with what was found, and with what is being done.
     """
-    method, iterations = config.solver, config.stop.iterations
+    method, limit = config.solver, config.stop.limit
     if not isinstance(method, Spectral) or method.strength_factor != "auto" or start is not None:
         return config
-    if isinstance(iterations, int) and iterations < SHORT:
+    if limit is not None and limit < SHORT:
         return config
     if build_prior(config.prior if prior is None else prior, where="prior").strength != "auto":
         return config
@@ -108,7 +107,7 @@ def rehearsed(
     # Nothing is calibrated yet.
     on_patch = on_patch.model_copy(update={"calibration": config.calibration})
     config = with_best_seed(acquisition, config, patch, on_patch, priors, tell)
-    count = min(ITERATIONS, iterations) if isinstance(iterations, int) else ITERATIONS
+    count = min(ITERATIONS, limit or ITERATIONS)
     seeded = {"seed": config.solver.seed}
     on_patch = _with(on_patch, "solver", seeded).model_copy(update={"stop": Stop(iterations=count)})
     faint = faint_frames(patch, geometry, rng)
@@ -122,8 +121,9 @@ def rehearsed(
         config, on_patch = _with(config, "calibration", found), _with(on_patch, "calibration", found)
     factor, best = _strength(trial, on_patch, long_steps, best, tell)
     factor, best = _calmed(trial, on_patch, long_steps, factor, best, tell)
-    if best.travels and iterations == measured_sections()["stop"]["iterations"]:
-        config = _with(config, "stop", {"iterations": _iterations(trial, on_patch, long_steps, factor, best, tell)})
+    if config.stop.iterations == "auto":
+        chosen = _iterations(trial, on_patch, long_steps, factor, best, tell) if best.travels else count
+        config = _with(config, "stop", {"iterations": chosen})
     return _with(config, "solver", {"strength_factor": factor, "long_steps": long_steps})
 
 

@@ -11,6 +11,8 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.optics.zernike_polynomials import HIGHEST_MODE
 from fouriscope.settings.base import Count, Positive, Section, Side
 
+AUTO_ITERATIONS = 150
+
 
 class Object(Section):
     """[object]: what is reconstructed, and on which grid.
@@ -127,10 +129,14 @@ class Stop(Section):
     'unlimited'
     >>> Stop().settled, Stop(iterations=300).settled
     (True, False)
+    >>> Stop(iterations="auto").limit
+    150
     """
 
-    iterations: Count | Literal["unlimited"] | None = Field(
-        default=300, description='number of iterations; "unlimited" needs seconds or residual'
+    iterations: Count | Literal["auto", "unlimited"] | None = Field(
+        default=300,
+        description='number of iterations; "auto": 150, or 600 if unseen frames show that it pays; "unlimited" needs '
+        "seconds or residual",
     )
     seconds: Positive | None = Field(
         default=None, description="time of the iterations, without the work before and after them"
@@ -144,6 +150,13 @@ class Stop(Section):
         description="stop when the mean of the estimates over minibatches has settled; off by default if one of the "
         "other keys is given",
     )
+
+    @property
+    def limit(self) -> int | None:
+        """The number of iterations; None if unlimited. While nobody has looked whether more pay, "auto" is 150."""
+        if self.iterations == "auto":
+            return AUTO_ITERATIONS
+        return self.iterations if isinstance(self.iterations, int) else None
 
     @model_validator(mode="before")
     @classmethod

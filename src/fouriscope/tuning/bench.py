@@ -156,8 +156,7 @@ class Bench:
 
     def _run(self, solver: Solver, share: float, doubt: Doubt | None = None) -> None:
         """Some of the configured iterations; other limits would compare trials of different lengths."""
-        iterations = self.config.stop.iterations
-        stop = Iterations(max(5, round(share * (iterations if isinstance(iterations, int) else ITERATIONS))))
+        stop = Iterations(max(5, round(share * (self.config.stop.limit or ITERATIONS))))
         solver.solve(stop, self.callbacks if doubt is None else [*self.callbacks, doubt])
         if doubt is not None and doubt.asks_again(solver, stop):
             raise InvalidInputError(NO_PHASE)
