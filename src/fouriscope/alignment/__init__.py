@@ -8,6 +8,7 @@ from fouriscope.alignment.curvature import CurvatureFit, find_curvature
 from fouriscope.alignment.die import DieFit, find_die
 from fouriscope.alignment.exposure import ExposureFit, find_exposure
 from fouriscope.alignment.focus import FocusFit, find_focus
+from fouriscope.alignment.height import HeightFit, find_height
 from fouriscope.alignment.orientation import ORIENTATIONS, Orientation
 from fouriscope.alignment.place import PlaceFit, find_place
 from fouriscope.alignment.polish import PolishFit, polish
@@ -28,6 +29,7 @@ __all__ = [
     "DieFit",
     "ExposureFit",
     "FocusFit",
+    "HeightFit",
     "Orientation",
     "PlaceFit",
     "PolishFit",
@@ -41,6 +43,7 @@ __all__ = [
     "find_die",
     "find_exposure",
     "find_focus",
+    "find_height",
     "find_na",
     "find_place",
     "find_response",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.array import Motion
 from fouriscope.alignment.course import Course
+from fouriscope.alignment.repeats import until_settled
 from fouriscope.alignment.steps import Tell
 from fouriscope.checks import door
 
@@ -86,6 +87,9 @@ def align(
     11. ``curvature``: find how much directions change over the field, on a larger patch
         (:func:`~fouriscope.alignment.find_curvature`).
 
+    If the last search of 9 moves the LEDs far (a frequency bin of a patch), what was found before may be wrong, and
+    all searches are repeated from there (:func:`~fouriscope.alignment.repeats.until_settled`).
+
     Another orientation or place of the array is used only if it explains the frames clearly better than the described
     one. The best defocus is always used. ``tell`` is called with each finding as soon as it is made.
 
@@ -122,5 +126,5 @@ def align(
         tell=tell,
         stage=stage,
     )
-    found, power = course.run(acquisition)
-    return Alignment(found, tuple(course.notes), power)
+    found, power = until_settled(course, acquisition)
+    return Alignment(course.end(found, acquisition), tuple(course.notes), power)

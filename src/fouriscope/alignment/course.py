@@ -18,6 +18,7 @@ from fouriscope.alignment.sides import sides
 from fouriscope.alignment.steps import (
     Tell,
     aperture,
+    at_height,
     bent,
     better_of,
     by_trials,
@@ -31,6 +32,7 @@ from fouriscope.alignment.steps import (
     predicted_better,
     sized,
 )
+from fouriscope.alignment.trials import PATCH
 from fouriscope.alignment.unevenness import uneven, unevenly_lit
 from fouriscope.alignment.ways import Way, right_way_round, ways_round
 from fouriscope.optics.die import across_edge
@@ -49,10 +51,14 @@ SEARCHES = {
     "curvature": "change of directions over the field",
 }
 
+# Height and place are found in turn so often at most.
+HEIGHTS = 3
+
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Which searches :func:`~fouriscope.alignment.align` makes, who is told, and what was said so far (``notes``)."""
+    """Which searches :func:`~fouriscope.alignment.align` makes, who is told, what was said so far (``notes``), and how
+    far the last search has moved the LEDs (``ways``, in bins)."""
 
     circles: bool
     exposure: bool
@@ -69,6 +75,11 @@ class Course:
     tell: Tell | None
     stage: Tell | None
     notes: list[str] = field(default_factory=list)
+    ways: list[float] = field(default_factory=list)
+
+    @property
+    def way(self) -> float:
+        return max(self.ways, default=0.0)
 
     def begin(self, name: str) -> None:
         if self.stage is not None:
@@ -81,27 +92,45 @@ class Course:
         if self.tell is not None:
             self.tell(line)
 
-    def run(self, given: Acquisition) -> tuple[Acquisition, float]:
-        """The acquisition as aligned, and the power of the intensity that its counts are."""
+    def search(self, given: Acquisition) -> tuple[Acquisition, float]:
+        """The microscope as found, all frames of the searches included, and the power of the intensity."""
         described, power = self.with_bright_gains(given), 1.0
-        data = self.placed(described)
+        described, data = self.at_height(described, self.placed(described))
         if self.response:
             self.begin("response")
             power = bent(data, self.say, exposure=self.exposure)
             if power != 1.0:
-                described = self.with_bright_gains(replace(given, frames=straightened(given.frames, power)))
+                straight = replace(described, frames=straightened(given.frames, power), gains=given.gains)
+                described = self.with_bright_gains(straight)
                 data = self.placed(described)
         data = self.compared(self.refined(data, described), described)
         if power != 1.0 and not self.confirmed(data, given):
-            return replace(self, response=False).run(given)
+            return replace(self, response=False).search(given)
+        return data, power
+
+    def end(self, data: Acquisition, given: Acquisition) -> Acquisition:
+        """Without the frames at the pupil's edge that the microscope as found does not explain, and with curvature."""
         if self.edge:
             self.begin("edge")
-            data = self.without_penumbra(_weighed(data, described.frame_weights))
+            data = self.without_penumbra(_weighed(data, given.frame_weights))
             data = self.without_haze(data if self.tiles else self.with_even_light(data))
         if self.curvature:
             self.begin("curvature")
             data = curved(data, self.say)
-        return data, power
+        return data
+
+    def at_height(self, described: Acquisition, placed: Acquisition) -> tuple[Acquisition, Acquisition]:
+        """``described`` and ``placed`` with the height that unseen frames show.
+
+        At a wrong height the place is wrong, too, and with a wrong place the height: they are found in turn.
+        """
+        for _ in range(HEIGHTS if self.array and "height" in self.motions else 0):
+            self.begin("array")
+            found = at_height(described, placed, self.say)
+            if found is described:
+                break
+            described, placed = found, self.placed(found)
+        return described, placed
 
     def with_bright_gains(self, data: Acquisition) -> Acquisition:
         gains = bright_gains(data) if self.exposure else data.gains
@@ -172,7 +201,9 @@ class Course:
             data = focused(data, min(depth, self.focus_reach), self.say)
         if self.array:
             self.begin("array")
+            before = data
             data = polished(data, self.motions, described.pupil.defocus, self.say, focus=self.focus)
+            self.ways.append(_bins_between(before, data))
         return data
 
     def compared(self, data: Acquisition, described: Acquisition) -> Acquisition:
@@ -182,7 +213,10 @@ class Course:
         other = exposed(described, described.gains, self.say) if self.exposure else described
         other = focused(other, self.focus_reach, self.say) if self.focus else other
         other = polished(other, self.motions, described.pupil.defocus, self.say, focus=self.focus)
-        return better_of(data, other, described, self.say)
+        best = better_of(data, other, described, self.say)
+        if best is other:
+            self.ways.append(_bins_between(described, other))
+        return best
 
     def confirmed(self, data: Acquisition, given: Acquisition) -> bool:
         """Whether a power is still certain, with LEDs and focus as found."""
@@ -232,6 +266,14 @@ class Course:
             )
             data = _without(data, leaking)
         return data
+
+
+def _bins_between(one: Acquisition, other: Acquisition) -> float:
+    """How far apart both have the LEDs, in bins of the patch of trials, root mean square."""
+    optics = one.optics
+    bin_na = optics.wavelength / (min(PATCH, *one.frame_shape) * optics.pixel)
+    apart = other.illumination.directions(one.patch_center) - one.illumination.directions(one.patch_center)
+    return float(np.sqrt(np.mean(np.sum(apart**2, axis=1)))) / bin_na
 
 
 def _frames(leds: NDArray[np.int64]) -> str:

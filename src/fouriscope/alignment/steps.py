@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from fouriscope.acquisition import Acquisition
 from fouriscope.alignment.aperture import find_na
-from fouriscope.alignment.array import Motion, as_array, refine_array
+from fouriscope.alignment.array import Motion, as_array, refine_array, with_array
 from fouriscope.alignment.cross_validation import evidence_for
 from fouriscope.alignment.curvature import find_curvature, with_curvature
 from fouriscope.alignment.die import find_die
 from fouriscope.alignment.exposure import find_exposure
 from fouriscope.alignment.focus import find_focus
+from fouriscope.alignment.height import find_height
 from fouriscope.alignment.place import CLEARLY
 from fouriscope.alignment.polish import polish
 from fouriscope.alignment.prediction import likeness
@@ -60,6 +61,30 @@ def bent(acquisition: Acquisition, say: Tell, *, exposure: bool) -> float:
         f"{fit.evidence:.1f} standard errors)"
     )
     return fit.power
+
+
+def at_height(described: Acquisition, placed: Acquisition, say: Tell) -> Acquisition:
+    """``described`` with the height that unseen frames show, seen with exposure and focus of ``placed``.
+
+    It is looked for at the place that was found and at the described one: a wrong height has misled the circles.
+    """
+    places = [placed]
+    if placed.illumination is not described.illumination:
+        places.append(replace(placed, illumination=described.illumination))
+    fits = [fit for place in places if (fit := find_height(place)) is not None]
+    fit = max(fits, key=lambda one: one.after, default=None)
+    if fit is None or not fit.changed:
+        return described
+    before = as_array(described.illumination)
+    array = before.moved(height=fit.factor)
+    other = f"{array.height * 1e3:.4g} mm (was {before.height * 1e3:.4g})"
+    if getattr(described.illumination, "height", None) is None:
+        other = f"{fit.factor:.3f} times the one that directions were computed with"
+    say(
+        f"height: {other} predicts unseen frames better (correlation {fit.before:.3f} → {fit.after:.3f}, by "
+        f"{fit.evidence:.1f} standard errors)"
+    )
+    return replace(described, illumination=with_array(described.illumination, array))
 
 
 def by_trials(acquisition: Acquisition, motions: Sequence[Motion], say: Tell) -> Acquisition:
