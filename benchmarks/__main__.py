@@ -1,7 +1,7 @@
 """``python -m benchmarks`` runs every benchmark, ``python -m benchmarks gradient tv`` those two.
 
-``engines``, ``hostile``, ``real``, ``seconds``, ``soak`` and ``strength`` take long and run only when they are named;
-what follows them are their own arguments: ``python -m benchmarks hostile 10``.
+``described``, ``engines``, ``hostile``, ``real``, ``seconds``, ``soak`` and ``strength`` take long and run only when
+they are named; what follows them are their own arguments: ``python -m benchmarks hostile 10``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BENCHMARKS = (
     "viewer",
     "paper",
 )
-LONG = ("engines", "hostile", "real", "seconds", "soak", "strength")
+LONG = ("described", "engines", "hostile", "real", "seconds", "soak", "strength")
 
 
 def main(names: list[str]) -> None:

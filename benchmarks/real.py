@@ -119,17 +119,17 @@ def _default_run(name: str, out: Path) -> Path:
     described, run = out / f"{name}.toml", out / "runs" / name
     shutil.rmtree(run, ignore_errors=True)  # of an earlier gallery
     run.parent.mkdir(exist_ok=True)
-    _fouriscope("import", DATA / name, "--out", described, "--force")
+    fouriscope("import", DATA / name, "--out", described, "--force")
     shape = build_acquisition(load_config(described), out).frame_shape
     if max(shape) > LARGEST:
         rows, columns = (min(LARGEST, size) for size in shape)
         roi = [(shape[0] - rows) // 2, (shape[1] - columns) // 2, rows, columns]
-        _fouriscope("import", DATA / name, "--out", described, "--force", "--set", f"frames.roi={roi}")
-    _fouriscope("reconstruct", described, "--out", run)
+        fouriscope("import", DATA / name, "--out", described, "--force", "--set", f"frames.roi={roi}")
+    fouriscope("reconstruct", described, "--out", run)
     return run
 
 
-def _fouriscope(*arguments: object) -> None:
+def fouriscope(*arguments: object) -> None:
     """A command of ours in a process of its own."""
     program = "import sys; from fouriscope.cli.app import main; sys.argv[0] = 'fouriscope'; main()"
     command = [sys.executable, "-c", program, *map(str, arguments)]

@@ -61,6 +61,8 @@ def align(
     2. ``exposure``: find how much longer dark-field frames were exposed (:func:`~fouriscope.alignment.find_exposure`):
        until that is known, no short reconstruction can tell anything else;
     3. ``focus``: search for the defocus within ±``focus_reach`` (:func:`~fouriscope.alignment.find_focus`);
+       With ``array``, find the height of the array with which inner frames predict each other best, too
+       (:func:`~fouriscope.alignment.find_height`). If it is another one, the searches so far are repeated;
     4. ``response``: find whether counts are a power of the intensity (:func:`~fouriscope.alignment.find_response`). If
        so, the frames are straightened, and the searches so far are repeated. If unseen frames no longer confirm it
        when all else is known, all searches are repeated without it: LEDs on the wrong side of the pupil's edge have
