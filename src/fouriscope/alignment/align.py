@@ -89,7 +89,7 @@ def align(
     11. ``curvature``: find how much directions change over the field, on a larger patch
         (:func:`~fouriscope.alignment.find_curvature`).
 
-    If the last search of 9 moves the LEDs far (a frequency bin of a patch), what was found before may be wrong, and
+    If the last search of 9 moves the LEDs far (two frequency bins of a patch), what was found before may be wrong, and
     all searches are repeated from there (:func:`~fouriscope.alignment.repeats.until_settled`).
 
     Another orientation or place of the array is used only if it explains the frames clearly better than the described

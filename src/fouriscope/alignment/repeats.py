@@ -11,7 +11,7 @@ from fouriscope.alignment.cross_validation import evidence_for
 from fouriscope.alignment.steps import exposed
 
 # In bins of a patch, root mean square over the LEDs: what was found before so long a way was found in the wrong place.
-FAR = 1.0
+FAR = 2.0
 # All searches are repeated so often at most.
 MOST = 3
 
