@@ -24,6 +24,9 @@ from fouriscope.optics import Illumination
 SHARES, ROUNDS = np.arange(-6, 7) * 0.03, 2
 # LEDs up to this many NA from the axis take part: of those farther out, a wrong height makes strangers.
 INNER = 2.2
+# Of heights that predict frames as well as the best, within so many standard errors, the one nearest to the description
+# is used: with sparse LEDs all that are too far away predict nearly as well.
+HARDLY_WORSE = 1.0
 # A height that is nearer than this share to the described one is left to the searches that follow.
 NEAR = 0.02
 # A height must predict frames better by so many standard errors, in folds that took no part in the search.
@@ -61,7 +64,8 @@ def find_height(acquisition: Acquisition) -> HeightFit | None:
     neighbouring pupils lie too near to each other in the object's spectrum, or too far apart. A misfit sees little of
     that, because another aperture and another place of the array make up for it. Predictions of unseen frames
     (:class:`~fouriscope.alignment.cross_validation.CrossValidation`) get better all the way to the right height.
-    Returns None if there are too few frames.
+    Dark-field frames are asked, if there are enough: bright ones resemble each other whatever the height. Returns None
+    if there are too few frames.
 
     Parameters
     ----------
@@ -78,7 +82,7 @@ def find_height(acquisition: Acquisition) -> HeightFit | None:
     >>> phase = np.random.default_rng(0).normal(0, 0.5, model.object_shape)
     >>> frames = fs.simulate(model, phase, seed=0).frames
     >>> found = find_height(fs.Acquisition(optics, leds, frames, periodic=True))
-    >>> bool(abs(found.factor - 1.1) < 0.02)
+    >>> bool(abs(found.factor - 1.1) < 0.03)
     True
     """
     inner = np.where(acquisition.illumination_na < INNER * acquisition.optics.na, acquisition.frame_weights, 0.0)
@@ -88,6 +92,8 @@ def find_height(acquisition: Acquisition) -> HeightFit | None:
     asked = askable(trials)
     if np.count_nonzero(asked) < LEAST_FRAMES:
         return None
+    dark = asked & ~trials.patch.bright_field
+    asked = dark if np.count_nonzero(dark) >= LEAST_FRAMES else asked
     search, check = CrossValidation(trials, asked, 0), CrossValidation(trials, asked, 1)
     array = as_array(acquisition.illumination)
 
@@ -98,10 +104,8 @@ def find_height(acquisition: Acquisition) -> HeightFit | None:
     factor = 1.0
     for _ in range(ROUNDS):
         factors = factor * (1 + SHARES)
-        levels = search.likeness([guess(one) for one in factors]).mean(axis=1)
-        best = int(levels.argmax())
-        factor = _top(factors, levels)
-        if 0 < best < len(factors) - 1:
+        chosen, factor = _chosen(factors, search.likeness([guess(one) for one in factors]))
+        if 0 < chosen < len(factors) - 1:
             break
     old, new = check.likeness([guess(1.0), guess(factor)])
     evidence = in_standard_errors(new - old)
@@ -109,16 +113,20 @@ def find_height(acquisition: Acquisition) -> HeightFit | None:
     return HeightFit(factor if certain else 1.0, float(old.mean()), float(new.mean()), evidence)
 
 
-def _top(factors: NDArray[Any], levels: NDArray[np.float64]) -> float:
-    """The top of the parabola through the best factor and its neighbours; the best factor, if it is an end.
+def _chosen(factors: NDArray[Any], likeness: NDArray[np.float64]) -> tuple[int, float]:
+    """The number of the chosen factor, and the factor; that of the best is the top of the parabola around it.
 
-    >>> _top(np.array([0.9, 1.0, 1.1]), np.array([1.0, 2.0, 2.0])).__round__(3)
-    1.05
+    >>> frames = np.array([[0.2, 0.2, 0.1], [0.6, 0.5, 0.5], [0.5, 0.6, 0.55]])
+    >>> _chosen(np.array([1.0, 1.1, 1.2]), frames)
+    (1, 1.1)
     """
+    levels = likeness.mean(axis=1)
     best = int(levels.argmax())
-    if best in (0, len(levels) - 1):
-        return float(factors[best])
+    good = [k for k in range(len(factors)) if in_standard_errors(likeness[best] - likeness[k]) <= HARDLY_WORSE]
+    chosen = min(good, key=lambda k: abs(float(factors[k]) - 1))
+    if chosen != best or best in (0, len(levels) - 1):
+        return chosen, float(factors[chosen])
     before, here, after = levels[best - 1 : best + 2]
     bend = before - 2 * here + after
     shift = 0.5 * (before - after) / bend if bend < 0 else 0.0
-    return float(factors[best] + shift * (factors[1] - factors[0]))
+    return best, float(factors[best] + shift * (factors[1] - factors[0]))
