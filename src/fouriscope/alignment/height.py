@@ -29,8 +29,9 @@ INNER = 2.2
 HARDLY_WORSE = 1.0
 # A height that is nearer than this share to the described one is left to the searches that follow.
 NEAR = 0.02
-# A height must predict frames better by so many standard errors, in folds that took no part in the search.
-CERTAIN = 3.0
+# A height must lower what the mean correlation lacks of 1 by this share, and by so many standard errors, in folds that
+# took no part in the search. With a wrong focus or aperture, a wrong height is a little better.
+LEAST_GAIN, CERTAIN = 0.1, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +110,9 @@ def find_height(acquisition: Acquisition) -> HeightFit | None:
             break
     old, new = check.likeness([guess(1.0), guess(factor)])
     evidence = in_standard_errors(new - old)
-    certain = evidence >= CERTAIN and abs(factor - 1) > NEAR
-    return HeightFit(factor if certain else 1.0, float(old.mean()), float(new.mean()), evidence)
+    before, after = float(old.mean()), float(new.mean())
+    certain = evidence >= CERTAIN and after - before >= LEAST_GAIN * (1 - before) and abs(factor - 1) > NEAR
+    return HeightFit(factor if certain else 1.0, before, after, evidence)
 
 
 def _chosen(factors: NDArray[Any], likeness: NDArray[np.float64]) -> tuple[int, float]:

@@ -67,14 +67,27 @@ def at_height(described: Acquisition, placed: Acquisition, say: Tell) -> Acquisi
     """``described`` with the height that unseen frames show, seen with exposure and focus of ``placed``.
 
     It is looked for at the place that was found and at the described one: a wrong height has misled the circles.
+    Another aperture at the described height moves the pupils of neighbouring LEDs apart in the same way. If that
+    predicts unseen frames better, the aperture is what was described wrongly.
     """
     places = [placed]
     if placed.illumination is not described.illumination:
         places.append(replace(placed, illumination=described.illumination))
-    fits = [fit for place in places if (fit := find_height(place)) is not None]
-    fit = max(fits, key=lambda one: one.after, default=None)
-    if fit is None or not fit.changed:
+    fits = [(fit, place) for place in places if (fit := find_height(place)) is not None]
+    if not fits:
         return described
+    fit, place = max(fits, key=lambda one: one[0].after)
+    if not fit.changed:
+        return described
+    na = fit.factor * described.optics.na
+    other_na = replace(place, optics=replace(place.optics, na=na))
+    moved = with_array(place.illumination, as_array(place.illumination).moved(height=fit.factor))
+    if (evidence := evidence_for(other_na, replace(place, illumination=moved))) > 0:
+        say(
+            f"aperture: NA {na:.4f} (was {described.optics.na:g}) predicts unseen frames better than another height of "
+            f"the LEDs (by {evidence:.1f} standard errors)"
+        )
+        return replace(described, optics=replace(described.optics, na=na))
     before = as_array(described.illumination)
     array = before.moved(height=fit.factor)
     other = f"{array.height * 1e3:.4g} mm (was {before.height * 1e3:.4g})"
