@@ -61,6 +61,7 @@ def test_it_is_looked_for_at_the_described_place_too(monkeypatch: pytest.MonkeyP
         return HeightFit(1.1 if here else 0.9, 0.4, 0.8 if here else 0.6, 9.0)
 
     monkeypatch.setattr(steps, "find_height", found)
+    monkeypatch.setattr(steps, "evidence_for", lambda other, here: 0.0)
     told: list[str] = []
     moved = steps.at_height(described, placed, told.append).illumination
     assert isinstance(moved, fs.LEDArray)
@@ -71,10 +72,32 @@ def test_it_is_looked_for_at_the_described_place_too(monkeypatch: pytest.MonkeyP
     ]
 
 
+def test_another_aperture_is_used_if_it_is_clearly_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both move neighbouring pupils apart; what predicts unseen frames clearly better decides."""
+    data, _ = MICROSCOPE.acquire(1)
+    compared: list[tuple[float, float]] = []
+
+    def evidence(other: fs.Acquisition, moved: fs.Acquisition) -> float:
+        assert isinstance(other.illumination, fs.LEDArray)
+        assert isinstance(moved.illumination, fs.LEDArray)
+        compared.append((other.optics.na / moved.optics.na, moved.illumination.height / other.illumination.height))
+        return 4.0
+
+    monkeypatch.setattr(steps, "find_height", lambda acquisition: HeightFit(0.9, 0.4, 0.8, 9.0))
+    monkeypatch.setattr(steps, "evidence_for", evidence)
+    told: list[str] = []
+    found = steps.at_height(data, data, told.append)
+    np.testing.assert_allclose(compared, [(0.9, 0.9)])
+    assert found.optics.na == pytest.approx(0.9 * data.optics.na)
+    assert found.illumination is data.illumination
+    assert "NA 0.0900 (was 0.1)" in told[0]
+
+
 def test_directions_without_a_height_are_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
     data, _ = MICROSCOPE.acquire(1)
     data = replace(data, illumination=Directions(data.illumination.directions()))
     monkeypatch.setattr(steps, "find_height", lambda acquisition: HeightFit(1.1, 0.4, 0.8, 9.0))
+    monkeypatch.setattr(steps, "evidence_for", lambda other, here: 0.0)
     told: list[str] = []
     moved = steps.at_height(data, data, told.append).illumination.directions()
     assert "1.100 times the one that directions were computed with" in told[0]

@@ -68,7 +68,7 @@ def at_height(described: Acquisition, placed: Acquisition, say: Tell) -> Acquisi
 
     It is looked for at the place that was found and at the described one: a wrong height has misled the circles.
     Another aperture at the described height moves the pupils of neighbouring LEDs apart in the same way. If that
-    predicts unseen frames better, the aperture is what was described wrongly.
+    clearly predicts unseen frames better, the aperture is what was described wrongly: it is engraved, and better known.
     """
     places = [placed]
     if placed.illumination is not described.illumination:
@@ -82,7 +82,7 @@ def at_height(described: Acquisition, placed: Acquisition, say: Tell) -> Acquisi
     na = fit.factor * described.optics.na
     other_na = replace(place, optics=replace(place.optics, na=na))
     moved = with_array(place.illumination, as_array(place.illumination).moved(height=fit.factor))
-    if (evidence := evidence_for(other_na, replace(place, illumination=moved))) > 0:
+    if (evidence := evidence_for(other_na, replace(place, illumination=moved))) >= CERTAIN:
         say(
             f"aperture: NA {na:.4f} (was {described.optics.na:g}) predicts unseen frames better than another height of "
             f"the LEDs (by {evidence:.1f} standard errors)"
