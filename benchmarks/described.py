@@ -34,7 +34,7 @@ FAULTS: dict[str, Callable[[LEDArray], LEDArray]] = {
     "half a pitch off": lambda leds: leds.moved(shift=(0.4 * lattice_pitch(leds), 0.5 * lattice_pitch(leds))),
     "mirrored": lambda leds: replace(leds, positions=leds.positions * (1, -1)),
 }
-# In pitches, root mean square over the LEDs. Bright frames that overlap by a bin are some 0.1 apart.
+# In pitches, root mean square over the LEDs: about a frequency bin of the patch that is aligned.
 BAR = 0.1
 
 

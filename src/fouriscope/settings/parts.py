@@ -11,6 +11,7 @@ from fouriscope.errors import InvalidInputError
 from fouriscope.optics.zernike_polynomials import HIGHEST_MODE
 from fouriscope.settings.base import Count, Positive, Section, Side
 
+# What iterations = "auto" is, unless unseen frames show that more pay (fouriscope.run.rehearsal).
 AUTO_ITERATIONS = 150
 
 
